@@ -1,0 +1,1 @@
+"""Conversations in SQL: SQLite, MySQL and MariaDB."""

@@ -1,0 +1,1 @@
+"""The rules of a conversation, pure: no waiting, no foreign system."""

@@ -1,0 +1,92 @@
+"""What the domain refuses; handlers map each to a gRPC code in one table."""
+
+
+class DomainError(Exception):
+    """A refusal with a reason that clients may act on; its text is safe to show."""
+
+    reason = "INTERNAL"
+
+
+class ConversationNotFound(DomainError):
+    """No such conversation of this user."""
+
+    reason = "CONVERSATION_NOT_FOUND"
+
+
+class TurnNotFound(DomainError):
+    """No such turn of this conversation."""
+
+    reason = "TURN_NOT_FOUND"
+
+
+class TurnRunning(DomainError):
+    """Another turn of this conversation is running."""
+
+    reason = "TURN_RUNNING"
+
+
+class LeaseLost(DomainError):
+    """The turn was taken over by another process."""
+
+    reason = "TURN_LOST"
+
+
+class ClientMessageIdReused(DomainError):
+    """The client_message_id stands for another message."""
+
+    reason = "CLIENT_MESSAGE_ID_REUSED"
+
+
+class SeqNotReached(DomainError):
+    """The turn never reached that event."""
+
+    reason = "SEQ_NOT_REACHED"
+
+
+class StoreUnavailable(DomainError):
+    """SQL did not answer; try again soon."""
+
+    reason = "STORE_UNAVAILABLE"
+
+
+class ModelUnavailable(DomainError):
+    """The model did not answer or stopped in the middle; try again."""
+
+    reason = "MODEL_UNAVAILABLE"
+
+
+class ModelRefused(DomainError):
+    """The model will not take this request; the same again fails again."""
+
+    reason = "MODEL_REFUSED"
+
+
+class BudgetExceeded(DomainError):
+    """What must be said to the model does not fit."""
+
+    reason = "CONTEXT_BUDGET_EXCEEDED"
+
+    def __init__(self, *, needed: int, usable: int, ids: tuple[str, ...]) -> None:
+        """Keep how much is needed, how much may be used, and which components need it."""
+        super().__init__(f"{', '.join(ids)} need {needed} tokens, {usable} are usable")
+        self.needed = needed
+        self.usable = usable
+        self.ids = ids
+
+
+class InvalidComponent(DomainError):
+    """A component breaks its own rules, such as being required and blank."""
+
+    reason = "INVALID_COMPONENT"
+
+
+class InvalidField(DomainError):
+    """A request field is not acceptable."""
+
+    reason = "INVALID_FIELD"
+
+    def __init__(self, field: str, description: str) -> None:
+        """Name the field by its proto path and say what is expected of it."""
+        super().__init__(f"{field}: {description}")
+        self.field = field
+        self.description = description

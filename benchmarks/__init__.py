@@ -1,0 +1,1 @@
+"""Measurements, each printed with the command that makes it."""

@@ -1,0 +1,1 @@
+"""The gateway: a thin HTTP and SSE front of the two services."""

@@ -1,0 +1,1 @@
+"""The memory service: durable statements about users, found again."""

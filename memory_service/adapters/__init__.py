@@ -1,0 +1,1 @@
+"""One foreign system per file."""

@@ -1,0 +1,1 @@
+"""Memories in SQL, the truth: SQLite, MySQL and MariaDB."""

@@ -1,0 +1,1 @@
+"""The rules of memory, pure: no waiting, no foreign system."""

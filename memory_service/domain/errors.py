@@ -1,0 +1,79 @@
+"""What the domain refuses; handlers map each to a gRPC code in one table."""
+
+
+class DomainError(Exception):
+    """A refusal with a reason that clients may act on; its text is safe to show."""
+
+    reason = "INTERNAL"
+
+
+class MemoryNotFound(DomainError):
+    """No such memory of this user."""
+
+    reason = "MEMORY_NOT_FOUND"
+
+
+class EqualMemoryExists(DomainError):
+    """Another active memory says the same."""
+
+    reason = "EQUAL_MEMORY"
+
+
+class RequestIdReused(DomainError):
+    """The request_id was used for another body or RPC."""
+
+    reason = "REQUEST_ID_REUSED"
+
+
+class StaleVersion(DomainError):
+    """The memory changed since it was read."""
+
+    reason = "STALE_VERSION"
+
+
+class MemoryNotAllowed(DomainError):
+    """The user's settings forbid storing this."""
+
+    reason = "SETTINGS_FORBID"
+
+
+class RevisionNotReached(DomainError):
+    """min_revision is not known yet; try again soon."""
+
+    reason = "REVISION_NOT_REACHED"
+
+
+class StoreUnavailable(DomainError):
+    """SQL did not answer; try again soon."""
+
+    reason = "STORE_UNAVAILABLE"
+
+
+class IndexUnavailable(DomainError):
+    """The vector index did not answer; cause says why: timeout, breaker_open, unavailable."""
+
+    def __init__(self, cause: str) -> None:
+        """Keep the cause, one of the reasons that RetrieveSource names."""
+        super().__init__(cause)
+        self.cause = cause
+
+
+class EmbedderUnavailable(DomainError):
+    """The embedder did not answer; cause as in IndexUnavailable."""
+
+    def __init__(self, cause: str) -> None:
+        """Keep the cause, one of the reasons that RetrieveSource names."""
+        super().__init__(cause)
+        self.cause = cause
+
+
+class InvalidField(DomainError):
+    """A request field is not acceptable."""
+
+    reason = "INVALID_FIELD"
+
+    def __init__(self, field: str, description: str) -> None:
+        """Name the field by its proto path and say what is expected of it."""
+        super().__init__(f"{field}: {description}")
+        self.field = field
+        self.description = description

@@ -1,0 +1,125 @@
+"""The words of memory: what a memory, a user's settings and a change are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+
+class MemoryType(StrEnum):
+    """What a memory is; UNKNOWN only ever comes out of a store and counts as a fact."""
+
+    CONSTRAINT = "constraint"
+    PREFERENCE = "preference"
+    TODO_HINT = "todo_hint"
+    FACT = "fact"
+    UNKNOWN = "unknown"
+
+
+class MemoryStatus(StrEnum):
+    """Where a memory is in its life."""
+
+    ACTIVE = "active"
+    ARCHIVED = "archived"
+    SUPERSEDED = "superseded"
+    DELETED = "deleted"
+
+
+class IndexState(StrEnum):
+    """What the vector index knows of a memory."""
+
+    PENDING = "pending"
+    SYNCED = "synced"
+    FAILED = "failed"
+    REMOVED = "removed"
+
+
+class Operation(StrEnum):
+    """What a change did to a memory."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    SUPERSEDE = "supersede"
+    ARCHIVE = "archive"
+    DELETE = "delete"
+    RESTORE = "restore"
+    ERASE = "erase"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """One durable statement about a user. Times are aware and UTC; empty string means none."""
+
+    memory_id: str
+    user_id: str
+    conversation_id: str = ""
+    assistant_id: str = ""
+    run_id: str = ""
+    memory_type: MemoryType
+    title: str = ""
+    content: str
+    normalized_content: str
+    content_hash: str
+    confidence: float = 0.6
+    importance: float = 0.5
+    sensitivity_level: int = 0
+    is_explicit: bool = False
+    status: MemoryStatus = MemoryStatus.ACTIVE
+    superseded_by: str = ""
+    expire_time: datetime | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    turn_id: str = ""
+    event_ids: tuple[str, ...] = ()
+    last_access_time: datetime | None = None
+    create_time: datetime
+    update_time: datetime
+    version: int = 1
+    revision: int = 0
+    index_state: IndexState = IndexState.PENDING
+    is_verbatim: bool = False
+    speaker: str = ""
+    occur_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSettings:
+    """What a user allows. The defaults hold for a user who never set any."""
+
+    memory_enabled: bool = True
+    implicit_memory_enabled: bool = True
+    sensitive_memory_enabled: bool = False
+    disabled_types: frozenset[MemoryType] = frozenset()
+    retention: timedelta | None = None
+    verbatim_turns_enabled: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserState:
+    """A user's settings and the number of the last change; revision 0: nothing was ever stored."""
+
+    user_id: str
+    revision: int = 0
+    settings: UserSettings = UserSettings()
+    erase_time: datetime | None = None
+    erase_revision: int = 0
+    """Revision of the last erasure: whatever was read before it is void."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One change of one memory, as history keeps it. before is None for a new memory."""
+
+    operation: Operation
+    actor: str
+    reason: str
+    before: Memory | None
+    after: Memory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose memories, and for which assistant and run; empty: whichever."""
+
+    user_id: str
+    assistant_id: str = ""
+    run_id: str = ""

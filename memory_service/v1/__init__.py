@@ -1,0 +1,1 @@
+"""Generated from protos/memory_service/v1; `make proto` writes it."""

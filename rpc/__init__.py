@@ -1,0 +1,1 @@
+"""How our processes speak gRPC; knows no business word."""
