@@ -31,7 +31,10 @@ class MemoryPort(Protocol):
     """The memory service, as the agent sees it."""
 
     async def recall(self, query: RecallQuery, *, within: float) -> Recall:
-        """Find memories within seconds. Never raises for an outage: that is a degraded Recall with its reasons."""
+        """Find memories within seconds.
+
+        Never raises for an outage: that is a degraded Recall with its reasons.
+        """
         ...
 
 
