@@ -108,6 +108,8 @@ class NewTurn:
     turn_id: str
     request_id: str
     text: str
+    timezone: str = ""
+    """Zone of relative dates in text, for the learning from it. Empty: UTC."""
     now: datetime
 
 
@@ -198,6 +200,10 @@ class TurnStore(Protocol):
         self, user_id: str, conversation_id: str, turn_id: str, *, after_seq: int, now: datetime
     ) -> Sequence[TurnEvent]:
         """Give stored events by seq. Closes an expired turn first. Raises TurnNotFound."""
+        ...
+
+    async def close_expired(self, now: datetime, *, limit: int) -> int:
+        """Close turns that nobody meets again, oldest first, and give how many were closed."""
         ...
 
 

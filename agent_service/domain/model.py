@@ -106,6 +106,33 @@ class RecallQuery:
     budgets: Mapping[MemoryType, int] = field(default_factory=dict)
 
 
+# ---------------------------------------------------------------- what a user asks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatCommand:
+    """A checked ChatRequest; empty and 0 mean the server's setting."""
+
+    user_id: str
+    conversation_id: str
+    """Empty: a new conversation."""
+    client_message_id: str
+    message: str
+    """Not blank; without NUL."""
+    model: str = ""
+    thinking: str = ""
+    """off, on or auto."""
+    max_output_tokens: int = 0
+    timezone: str = ""
+    """An IANA name or an offset such as +08:00. Empty: UTC."""
+    memory_types: tuple[MemoryType, ...] = ()
+    memory_budgets: Mapping[MemoryType, int] = field(default_factory=dict)
+    locale: str = ""
+    digest: bytes
+    """Tells one body from another; client_message_id and request_id are no part of it."""
+    request_id: str
+
+
 # ---------------------------------------------------------------- the events of a turn
 
 
