@@ -10,13 +10,16 @@ from typing import Protocol
 
 from agent_service.domain.context import ContextReport
 from agent_service.domain.model import (
+    ContextAssembled,
     Conversation,
     ConversationStatus,
-    Event,
+    Failed,
+    MemoryUsed,
     Message,
     Recall,
     RecallQuery,
     Role,
+    ThinkingSummary,
     TurnEvent,
 )
 
@@ -208,16 +211,6 @@ class TurnStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTimelineEvent:
-    """One thing that happened in a conversation; UserSaid and AssistantSaid stand for messages."""
-
-    seq: int
-    turn_id: str
-    create_time: datetime
-    event: "Event | UserSaid | AssistantSaid"
-
-
-@dataclass(frozen=True, slots=True)
 class UserSaid:
     """What the user said."""
 
@@ -230,6 +223,20 @@ class AssistantSaid:
 
     text: str
     incomplete: bool
+
+
+TimelineKind = UserSaid | AssistantSaid | MemoryUsed | ContextAssembled | ThinkingSummary | Failed
+"""What a timeline keeps: UserSaid and AssistantSaid stand for messages, the rest is of turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTimelineEvent:
+    """One thing that happened in a conversation."""
+
+    seq: int
+    turn_id: str
+    create_time: datetime
+    event: TimelineKind
 
 
 @dataclass(frozen=True, slots=True)

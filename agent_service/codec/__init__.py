@@ -1,0 +1,1 @@
+"""protobuf ↔ domain, and the checks of requests; each field's rule stands in agent.proto."""
