@@ -321,8 +321,18 @@ class IndexOutbox(Protocol):
         """Count the notes not told yet."""
         ...
 
-    async def store_vectors(self, vectors: Mapping[str, Vector], *, fingerprint: str) -> None:
-        """Keep embeddings that were missing, by memory_id."""
+    async def store_vectors(
+        self,
+        vectors: Mapping[str, Vector],
+        *,
+        fingerprint: str,
+        versions: Mapping[str, int] | None = None,
+    ) -> None:
+        """Keep embeddings that were missing, by memory_id.
+
+        versions: those of the memories whose texts were embedded. One that changed since then is
+        left out: its embedding would be of words that it no longer says.
+        """
         ...
 
     async def load_any(
