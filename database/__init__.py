@@ -1,0 +1,1 @@
+"""How our processes speak SQL: engines, types, threads, retries, migrations; no business word."""
