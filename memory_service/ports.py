@@ -356,6 +356,14 @@ class Collections(Protocol):
         """Say that its backfill is complete."""
         ...
 
+    async def mark_lost(self, collection: str) -> None:
+        """Say that the index was found without it: not ready until a backfill is complete.
+
+        Nothing changes while the index was never told of any active memory (none is SYNCED): all
+        of them are still in the outbox, so the relay fills the new collection.
+        """
+        ...
+
     async def batch(self, *, after: str, limit: int, fingerprint: str) -> Sequence[StoredRow]:
         """Give active memories of all users by memory_id asc, with ids above after."""
         ...
