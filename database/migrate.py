@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from alembic import op
 from alembic.config import Config
 from alembic.runtime.environment import EnvironmentContext
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, text
+from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inspect, text
 
 from database.engine import READS, open_engine
 from database.types import TABLE_OPTIONS
@@ -109,3 +110,9 @@ def _version_table(name: str) -> Table:
     """Give what Alembic would make without a character set."""
     version = Column("version_num", String(32), primary_key=True)
     return Table(name, MetaData(), version, **TABLE_OPTIONS)
+
+
+def add_index(name: str, table: str, columns: list[str]) -> None:
+    """Create an index in a migration unless it is there; MySQL has no IF NOT EXISTS for it."""
+    if not inspect(op.get_bind()).has_index(table, name):
+        op.create_index(name, table, columns)
