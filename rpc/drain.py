@@ -1,0 +1,64 @@
+"""Calls that are running, and how they end when the server stops."""
+
+import asyncio
+from typing import Any
+
+import grpc
+
+from rpc.errors import Failure
+from rpc.handling import Call, Proceed
+
+
+class Drain:
+    """Knows the running calls of one server; each runs in a task of its own."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+        self._ended: set[asyncio.Task[Any]] = set()
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def intercept(self, call: Call, proceed: Proceed) -> Any:
+        """Run the call, unless the server stops: UNAVAILABLE, reason SHUTTING_DOWN."""
+        task = asyncio.current_task()
+        if self._closed or task is None:
+            raise _shutting_down()
+        self._running.add(task)
+        self._idle.clear()
+        try:
+            return await proceed()
+        except asyncio.CancelledError:
+            if task not in self._ended or call.context.cancelled():
+                raise
+            task.uncancel()
+            raise _shutting_down() from None
+        finally:
+            self._running.discard(task)
+            self._ended.discard(task)
+            if not self._running:
+                self._idle.set()
+
+    def close(self) -> None:
+        """Refuse calls from now on."""
+        self._closed = True
+
+    def end(self) -> None:
+        """Cancel the running calls; their clients get UNAVAILABLE, reason SHUTTING_DOWN."""
+        self._ended |= self._running
+        for task in self._running:
+            task.cancel()
+
+    async def idle(self, seconds: float) -> bool:
+        """Wait until no call is running; False if that takes longer."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._idle.wait()
+        except TimeoutError:
+            return False
+        return True
+
+
+def _shutting_down() -> Failure:
+    text = "this server is shutting down"
+    return Failure(grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", text)
