@@ -30,7 +30,7 @@ def decode_time_place(token: str, *about: str) -> tuple[datetime, str] | None:
     match _decode(token, about):
         case None:
             return None
-        case [int(micros), str(last_id)]:
+        case [int(micros), str(last_id)] if micros >= 0 and _is_id(last_id):
             try:
                 return _EPOCH + timedelta(microseconds=micros), last_id
             except OverflowError:
@@ -53,6 +53,11 @@ def decode_seq_place(token: str, *about: str) -> tuple[str, int] | None:
             return side, seq
         case _:
             raise _bad_token()
+
+
+def _is_id(value: str) -> bool:
+    # JSON may name half a surrogate pair.
+    return len(value.encode("utf-8", "replace")) <= MAX_ID_BYTES and value.isprintable()
 
 
 def _bad_token() -> InvalidField:

@@ -44,7 +44,6 @@ from agent_service.ports import (
     UserSaid,
 )
 
-
 _NO_STATS = ContextStats(None, 0, 0, 0, 0, 0)
 
 
