@@ -1,5 +1,7 @@
 """What the domain refuses; handlers map each to a gRPC code in one table."""
 
+from collections.abc import Sequence
+
 
 class DomainError(Exception):
     """A refusal with a reason that clients may act on; its text is safe to show."""
@@ -77,3 +79,20 @@ class InvalidField(DomainError):
         super().__init__(f"{field}: {description}")
         self.field = field
         self.description = description
+
+
+class InvalidRequest(DomainError):
+    """Some request fields are not acceptable: all that were found, in the order of the proto."""
+
+    reason = "INVALID_FIELD"
+
+    def __init__(self, violations: Sequence[InvalidField]) -> None:
+        """Keep the fields; there is at least one."""
+        super().__init__("; ".join(str(violation) for violation in violations))
+        self.violations = tuple(violations)
+
+
+class AnswerTooLarge(DomainError):
+    """The item does not fit into the answer; ask for it or store it with another request."""
+
+    reason = "RESPONSE_BYTES"
