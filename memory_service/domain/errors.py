@@ -21,6 +21,12 @@ class EqualMemoryExists(DomainError):
     reason = "EQUAL_MEMORY"
 
 
+class MemoryIdTaken(DomainError):
+    """A new memory was given an id that another one has, perhaps of another user."""
+
+    reason = "MEMORY_ID_TAKEN"
+
+
 class RequestIdReused(DomainError):
     """The request_id was used for another body or RPC."""
 
