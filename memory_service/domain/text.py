@@ -11,13 +11,9 @@ import grapheme
 from memory_service.domain.model import Memory, MemoryStatus, MemoryType
 
 _FORMAT_CHARACTERS = re.compile("[\u200b-\u200d\u2060\ufeff]")
-_MONTHS = ("January", "February", "March", "April", "May", "June") + (
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
 )
 _TITLE_CHARACTERS = 24
 _TITLE_BYTES = 256

@@ -1,0 +1,54 @@
+"""Which memories a request may recall; the SQL queries apply the same rules (SPEC_MEMORY 4)."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from memory_service.domain.model import Memory, MemoryStatus, MemoryType, Scope, UserSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Whose request, what the user allows, when, and which types are wanted (empty: all)."""
+
+    scope: Scope
+    settings: UserSettings
+    now: datetime
+    memory_types: frozenset[MemoryType] = frozenset()
+
+
+def allows(gate: Gate, memory: Memory) -> bool:
+    """Tell whether the memory may be recalled."""
+    settings = gate.settings
+    return (
+        settings.memory_enabled
+        and memory.user_id == gate.scope.user_id
+        and memory.status is MemoryStatus.ACTIVE
+        and (memory.is_explicit or settings.implicit_memory_enabled)
+        and (memory.sensitivity_level == 0 or settings.sensitive_memory_enabled)
+        and _in_scope(gate.scope, memory)
+        and _type_wanted(gate, memory.memory_type)
+        and not _expired(gate, memory)
+    )
+
+
+def _in_scope(scope: Scope, memory: Memory) -> bool:
+    """A memory without assistant or run belongs to all; a request without them sees all."""
+    return (not scope.assistant_id or memory.assistant_id in ("", scope.assistant_id)) and (
+        not scope.run_id or memory.run_id in ("", scope.run_id)
+    )
+
+
+def _type_wanted(gate: Gate, memory_type: MemoryType) -> bool:
+    """An unknown type counts as a fact."""
+    counted = MemoryType.FACT if memory_type is MemoryType.UNKNOWN else memory_type
+    return counted not in gate.settings.disabled_types and (
+        not gate.memory_types or counted in gate.memory_types
+    )
+
+
+def _expired(gate: Gate, memory: Memory) -> bool:
+    """A memory ends at its expire_time, and when its last change is as old as the retention."""
+    if memory.expire_time is not None and memory.expire_time <= gate.now:
+        return True
+    retention = gate.settings.retention
+    return retention is not None and gate.now - memory.update_time >= retention
