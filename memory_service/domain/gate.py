@@ -32,14 +32,14 @@ def allows(gate: Gate, memory: Memory) -> bool:
 
 
 def _in_scope(scope: Scope, memory: Memory) -> bool:
-    """A memory without assistant or run belongs to all; a request without them sees all."""
+    """Admit rows of that assistant and run, and rows of none; a request without them sees all."""
     return (not scope.assistant_id or memory.assistant_id in ("", scope.assistant_id)) and (
         not scope.run_id or memory.run_id in ("", scope.run_id)
     )
 
 
 def _type_wanted(gate: Gate, memory_type: MemoryType) -> bool:
-    """An unknown type counts as a fact."""
+    """Count an unknown type as a fact."""
     counted = MemoryType.FACT if memory_type is MemoryType.UNKNOWN else memory_type
     return counted not in gate.settings.disabled_types and (
         not gate.memory_types or counted in gate.memory_types
@@ -47,7 +47,7 @@ def _type_wanted(gate: Gate, memory_type: MemoryType) -> bool:
 
 
 def _expired(gate: Gate, memory: Memory) -> bool:
-    """A memory ends at its expire_time, and when its last change is as old as the retention."""
+    """End a memory at its expire_time, or once its last change is as old as the retention."""
     if memory.expire_time is not None and memory.expire_time <= gate.now:
         return True
     retention = gate.settings.retention
