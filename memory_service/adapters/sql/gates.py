@@ -1,0 +1,64 @@
+"""The gates (domain.gate) as conditions of SQL, so that a refused row never leaves the database."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sqlalchemy import ColumnElement, Integer, and_, bindparam, or_
+
+from database.types import Key, UtcTime
+from memory_service.adapters.sql.schema import ID, memories
+from memory_service.domain.model import MemoryStatus, MemoryType, UserSettings
+from memory_service.ports import PinnedQuery
+
+_KNOWN = frozenset(MemoryType) - {MemoryType.UNKNOWN}
+_m = memories.c
+
+
+def _switched(name: str) -> ColumnElement[bool]:
+    return bindparam(name, type_=Integer) == 1
+
+
+def _scoped(name: str) -> ColumnElement[bool]:
+    wanted = bindparam(name, type_=Key(ID))
+    return or_(wanted == "", _m[name] == "", _m[name] == wanted)
+
+
+OPEN = and_(
+    _m.user_id == bindparam("user_id"),
+    _m.status == MemoryStatus.ACTIVE.value,
+    or_(_m.expire_time.is_(None), _m.expire_time > bindparam("now", type_=UtcTime)),
+    or_(_switched("implicit"), _m.is_explicit),
+    or_(_switched("sensitive"), _m.sensitivity_level == 0),
+    _scoped("assistant_id"),
+    _scoped("run_id"),
+)
+"""All gates but the types, to be executed with gate_values. One text for all settings, so that it
+is compiled once."""
+
+
+def gate_values(wanted: PinnedQuery, settings: UserSettings) -> dict[str, Any]:
+    """Give the values of OPEN."""
+    return {
+        "user_id": wanted.scope.user_id,
+        "assistant_id": wanted.scope.assistant_id,
+        "run_id": wanted.scope.run_id,
+        "now": wanted.now,
+        "implicit": int(settings.implicit_memory_enabled),
+        "sensitive": int(settings.sensitive_memory_enabled),
+    }
+
+
+def open_types(wanted: PinnedQuery, settings: UserSettings) -> frozenset[MemoryType]:
+    """Give the types that are wanted and allowed; none when memory is off."""
+    if not settings.memory_enabled:
+        return frozenset()
+    return (wanted.memory_types or _KNOWN) - settings.disabled_types
+
+
+def of_types(types: Iterable[MemoryType]) -> ColumnElement[bool]:
+    """Say that a row is of one of the types; words that nobody knows are facts."""
+    chosen = frozenset(types)
+    named = _m.memory_type.in_(sorted(word.value for word in chosen))
+    if not chosen & {MemoryType.FACT, MemoryType.UNKNOWN}:
+        return named
+    return or_(named, _m.memory_type.not_in(sorted(word.value for word in _KNOWN)))

@@ -1,0 +1,40 @@
+"""All of the memory service's SQL, opened from an address."""
+
+from dataclasses import dataclass
+
+from database.access import Database
+from database.engine import open_engine
+from memory_service.adapters.sql.backfill import SqlCollections
+from memory_service.adapters.sql.outbox import SqlIndexOutbox
+from memory_service.adapters.sql.reader import SqlMemoryReader
+from memory_service.adapters.sql.writer import SqlMemoryWriter
+from memory_service.domain.errors import StoreUnavailable
+from memory_service.ports import Clock, NewId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlMemoryStore:
+    """One class per port, on one engine and its threads. MIGRATIONS makes the tables."""
+
+    database: Database
+    reader: SqlMemoryReader
+    writer: SqlMemoryWriter
+    outbox: SqlIndexOutbox
+    collections: SqlCollections
+
+    def close(self) -> None:
+        """Let go of threads and connections."""
+        self.database.close()
+
+
+def open_memory_store(url: str, *, clock: Clock, new_id: NewId, threads: int = 8) -> SqlMemoryStore:
+    """Give the store at an address; connects at first use. threads: calls at a time."""
+    engine = open_engine(url, pool_size=threads)
+    database = Database(engine, unavailable=StoreUnavailable, threads=threads)
+    return SqlMemoryStore(
+        database=database,
+        reader=SqlMemoryReader(database),
+        writer=SqlMemoryWriter(database, clock=clock),
+        outbox=SqlIndexOutbox(database, new_id=new_id),
+        collections=SqlCollections(database, clock=clock),
+    )
