@@ -74,10 +74,16 @@ class BudgetExceeded(DomainError):
         self.ids = ids
 
 
-class InvalidComponent(DomainError):
+class InvalidComponent(DomainError, ValueError):
     """A component breaks its own rules, such as being required and blank."""
 
     reason = "INVALID_COMPONENT"
+
+    def __init__(self, component: str, problem: str) -> None:
+        """Name the component by its id and say which rule it breaks."""
+        super().__init__(f"component {component!r}: {problem}")
+        self.component = component
+        self.problem = problem
 
 
 class InvalidField(DomainError):
