@@ -1,0 +1,148 @@
+"""Who gets into the prompt: greedy by priority, going on after what does not fit."""
+
+from collections.abc import Iterable, Sequence
+
+from agent_service.domain.components import Truncate, Trust
+from agent_service.domain.context import Reason, Status
+from agent_service.domain.errors import BudgetExceeded
+from agent_service.domain.fit import Fate, Offer, dropped, fit, whole
+from agent_service.domain.ledger import Ledger
+from agent_service.domain.tokens import TokenCounter
+
+_Unit = Sequence[Offer]
+"""Offers that are sent all or none: one, or those of an atomic group."""
+
+
+class Admission:
+    """The fate of each offer, by the index of its section."""
+
+    def __init__(self, usable: int, ledger: Ledger, counter: TokenCounter) -> None:
+        self.fates: dict[int, Fate] = {}
+        self._usable = usable
+        self._ledger = ledger
+        self._counter = counter
+        self._admitted: list[_Unit] = []
+        """Optional ones, the last admitted last."""
+        self._shrunk: set[int] = set()
+        self._said: set[tuple[str, ...]] = set()
+
+    def admit(self, offers: Iterable[Offer], halved: frozenset[str]) -> None:
+        """Decide about all offers. Groups in halved have lost a blank member.
+
+        Required ones first, or BudgetExceeded; then what min_tokens asks for is held back by
+        priority; then each gets what is left, by priority, ties by input.
+        """
+        ranked = sorted(offers, key=_rank)
+        required = [offer for offer in ranked if offer.section.component.required]
+        optional = [offer for offer in ranked if not offer.section.component.required]
+        self._require(required)
+        for offer in optional:
+            self._hold(offer)
+        for unit in _units(optional):
+            self._place(unit, lost=unit[0].section.component.atomic_group in halved)
+
+    def shrink(self, excess: int) -> bool:
+        """Make the last optional one smaller by excess tokens, or drop it; False: none is left."""
+        if not self._admitted:
+            return False
+        unit = self._admitted[-1]
+        offer = unit[-1]
+        index = offer.section.index
+        room = self.fates[index].cost - excess
+        fate = fit(offer, room=room, counter=self._counter)
+        if fate.status is Status.DROPPED or index in self._shrunk:
+            self._drop(unit, Reason.BUDGET)
+            self._admitted.pop()
+        else:
+            self.fates[index] = fate
+            self._shrunk.add(index)
+        return True
+
+    def _require(self, required: Sequence[Offer]) -> None:
+        for offer in required:
+            cap = offer.section.component.max_tokens
+            if cap is not None and offer.cost > cap:
+                raise BudgetExceeded(
+                    needed=offer.cost, usable=cap, ids=(offer.section.component.id,)
+                )
+            self._ledger.spend(offer.cost + offer.join, offer.openings)
+            self.fates[offer.section.index] = whole(offer)
+        if self._ledger.room < 0:
+            raise BudgetExceeded(
+                needed=self._usable - self._ledger.room,
+                usable=self._usable,
+                ids=tuple(offer.section.component.id for offer in required),
+            )
+
+    def _hold(self, offer: Offer) -> None:
+        component = offer.section.component
+        if not component.min_tokens:
+            return
+        tokens = min(component.min_tokens, offer.cost)
+        uncut = component.truncate is Truncate.NONE and not component.fallback_text
+        if tokens == offer.cost or not uncut:
+            self._ledger.hold(offer.section.index, tokens + offer.join, offer.openings)
+
+    def _place(self, unit: _Unit, *, lost: bool) -> None:
+        for offer in unit:
+            self._ledger.release(offer.section.index, offer.openings)
+        if lost:
+            self._drop(unit, Reason.GROUP)
+            return
+        spent = []
+        for offer in unit:
+            fate = self._fit(offer)
+            self.fates[offer.section.index] = fate
+            if fate.status is Status.DROPPED:
+                break
+            tokens = fate.cost + offer.join
+            spent.append((tokens, offer.openings, self._ledger.spend(tokens, offer.openings)))
+        else:
+            self._admitted.append(unit)
+            return
+        for tokens, openings, opened in reversed(spent):
+            self._ledger.refund(tokens, openings, opened)
+        if len(unit) > 1:
+            self._drop(unit, Reason.GROUP)
+
+    def _fit(self, offer: Offer) -> Fate:
+        room = self._ledger.available(offer.section.index, offer.openings) - offer.join
+        says = _says(offer)
+        if says in self._said:
+            return dropped(Reason.DUPLICATE)
+        fate = fit(offer, room=room, counter=self._counter)
+        if says and fate.status is Status.FULL:
+            self._said.add(says)
+        return fate
+
+    def _drop(self, unit: _Unit, reason: Reason) -> None:
+        for offer in unit:
+            self.fates[offer.section.index] = dropped(reason if len(unit) == 1 else Reason.GROUP)
+
+
+def _rank(offer: Offer) -> tuple[int, int]:
+    return (-offer.section.component.priority, offer.section.index)
+
+
+def _units(ranked: Sequence[Offer]) -> Iterable[_Unit]:
+    """Give groups at the rank of their best, in them first what cannot be cut."""
+    units: dict[str | int, list[Offer]] = {}
+    for offer in ranked:
+        units.setdefault(offer.section.component.atomic_group or offer.section.index, []).append(
+            offer
+        )
+    return [
+        unit
+        if len(unit) == 1
+        else sorted(unit, key=lambda offer: offer.section.component.truncate is not Truncate.NONE)
+        for unit in units.values()
+    ]
+
+
+def _says(offer: Offer) -> tuple[str, ...]:
+    """Give what tells a text that others wrote from others of its kind; empty: never the same."""
+    component = offer.section.component
+    if component.trust is Trust.TRUSTED or component.atomic_group:
+        return ()
+    section = offer.section
+    return (component.kind, component.role, section.body, *(item.text for item in section.items))

@@ -1,0 +1,77 @@
+"""Where sections stand, and what messages they become."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from agent_service.domain.components import Block, Zone
+from agent_service.domain.errors import InvalidComponent
+from agent_service.domain.sections import Section
+
+_Key = tuple[int, int, int, int]
+_RANK = {zone: rank for rank, zone in enumerate(Zone)}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A section and the message that it is part of: places of one message stand side by side.
+
+    Messages are fixed before anything is dropped, so that a dropped section never changes the
+    borders of others.
+    """
+
+    section: Section
+    message: int
+
+
+def layout(sections: Iterable[Section]) -> list[Place]:
+    """Order sections by zone, order, -priority, index; a block stands where its first would.
+
+    Neighbours of the same zone and role share a message; a message of a dialogue shares none.
+    """
+    listed = sorted(((_key(section), section) for section in sections), key=lambda pair: pair[0])
+    anchors: dict[str, _Key] = {}
+    for key, section in listed:
+        if section.component.block:
+            anchors.setdefault(section.component.block.id, key)
+    if anchors:
+        listed.sort(key=lambda pair: (_anchor(pair[1], anchors, pair[0]), pair[0]))
+    places = []
+    message, before = -1, None
+    for _, section in listed:
+        part = None if section.dialogue else (section.component.zone, section.component.role)
+        if part is None or part != before:
+            message += 1
+        before = part
+        places.append(Place(section, message))
+    return places
+
+
+def _key(section: Section) -> _Key:
+    component = section.component
+    return (_RANK[component.zone], component.order, -component.priority, section.index)
+
+
+def _anchor(section: Section, anchors: dict[str, _Key], own: _Key) -> _Key:
+    return anchors[section.component.block.id] if section.component.block else own
+
+
+def check_blocks(sections: Iterable[Section]) -> None:
+    """Refuse a block whose components disagree about it. Raises InvalidComponent."""
+    seen: dict[str, tuple[Block, Zone, str]] = {}
+    for section in sections:
+        component = section.component
+        if component.block:
+            mine = (component.block, component.zone, component.role)
+            if seen.setdefault(component.block.id, mine) != mine:
+                raise InvalidComponent(component.id, "one intro, zone and role for a block")
+
+
+def opening(block: Block) -> str:
+    """Give what stands before the sections of a block."""
+    intro = f"{block.intro}\n" if block.intro else ""
+    return f'{intro}<{block.id} trust="untrusted">\n'
+
+
+def closing(block: Block) -> str:
+    """Give what stands behind the sections of a block."""
+    return f"</{block.id}>"

@@ -1,0 +1,65 @@
+"""Who may spend how many tokens: what is left, and what is held back for whom."""
+
+from collections import Counter
+from collections.abc import Mapping
+
+
+class Ledger:
+    """Tokens left of a budget.
+
+    An opening is what several components share and the first of them pays: the framing of a
+    message, the fences of a block. openings below give the cost of each by its key.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._open: set[str] = set()
+        self._held: dict[int, int] = {}
+        self._held_tokens = 0
+        self._held_keys: Counter[str] = Counter()
+        self._held_opening_cost = 0
+
+    def available(self, owner: int, openings: Mapping[str, int]) -> int:
+        """Give how much text of this owner fits beside its openings and what others hold."""
+        unpaid = sum(
+            cost
+            for key, cost in openings.items()
+            if key not in self._open and not self._held_keys[key]
+        )
+        held = self._held_tokens - self._held.get(owner, 0) + self._held_opening_cost
+        return self.room - held - unpaid
+
+    def hold(self, owner: int, tokens: int, openings: Mapping[str, int]) -> None:
+        """Keep tokens and openings free for owner, if they are still available."""
+        if tokens > self.available(owner, openings):
+            return
+        self._held[owner] = tokens
+        self._held_tokens += tokens
+        for key, cost in openings.items():
+            if key not in self._open and not self._held_keys[key]:
+                self._held_opening_cost += cost
+            self._held_keys[key] += 1
+
+    def release(self, owner: int, openings: Mapping[str, int]) -> None:
+        """Keep nothing free for owner any longer."""
+        if owner not in self._held:
+            return
+        self._held_tokens -= self._held.pop(owner)
+        for key, cost in openings.items():
+            self._held_keys[key] -= 1
+            if key not in self._open and not self._held_keys[key]:
+                self._held_opening_cost -= cost
+
+    def spend(self, tokens: int, openings: Mapping[str, int]) -> frozenset[str]:
+        """Take tokens and what is not open yet; give the keys that this opened."""
+        opened = frozenset(key for key in openings if key not in self._open)
+        self.room -= tokens + sum(openings[key] for key in opened)
+        self._held_opening_cost -= sum(openings[key] for key in opened if self._held_keys[key])
+        self._open |= opened
+        return opened
+
+    def refund(self, tokens: int, openings: Mapping[str, int], opened: frozenset[str]) -> None:
+        """Undo a spend."""
+        self._open -= opened
+        self.room += tokens + sum(openings[key] for key in opened)
+        self._held_opening_cost += sum(openings[key] for key in opened if self._held_keys[key])
