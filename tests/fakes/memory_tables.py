@@ -1,0 +1,143 @@
+"""The tables of the memory store in memory, and a transaction over them."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from memory_service.domain.errors import EqualMemoryExists, MemoryIdTaken, MemoryNotFound
+from memory_service.domain.model import (
+    Change,
+    IndexState,
+    Memory,
+    MemoryStatus,
+    UserSettings,
+    UserState,
+)
+from memory_service.domain.text import active_key, indexed_text
+from memory_service.ports import Clock, RequestKey, StoredRow, Vector
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What the index has to be told about a memory; reached is set once it was told."""
+
+    user_id: str
+    memory_id: str
+    mark: int
+    claimed_mark: int = 0
+    token: str = ""
+    due: datetime
+    attempt: int = 0
+    reached: IndexState | None = None
+    told_time: datetime | None = None
+
+
+@dataclass(slots=True)
+class Tables:
+    """Rows are frozen, so a copy of the dictionaries is a snapshot."""
+
+    memories: dict[str, Memory] = field(default_factory=dict)
+    states: dict[str, UserState] = field(default_factory=dict)
+    vectors: dict[tuple[str, str], Vector] = field(default_factory=dict)
+    notes: dict[str, Note] = field(default_factory=dict)
+    requests: dict[tuple[str, str], tuple[RequestKey, bytes]] = field(default_factory=dict)
+    history: list[Change] = field(default_factory=list)
+
+    def copy(self) -> "Tables":
+        return Tables(
+            dict(self.memories),
+            dict(self.states),
+            dict(self.vectors),
+            dict(self.notes),
+            dict(self.requests),
+            list(self.history),
+        )
+
+    def state(self, user_id: str) -> UserState:
+        return self.states.get(user_id, UserState(user_id=user_id))
+
+    def row(self, memory: Memory, fingerprint: str) -> StoredRow:
+        return StoredRow(memory, self.vectors.get((memory.memory_id, fingerprint)))
+
+    def of(self, user_id: str) -> list[Memory]:
+        return [row for row in self.memories.values() if row.user_id == user_id]
+
+    def active(self, user_id: str) -> list[Memory]:
+        return [row for row in self.of(user_id) if row.status is MemoryStatus.ACTIVE]
+
+
+class FakeTransaction:
+    """Transaction; opening it raised the revision in the tables given."""
+
+    def __init__(self, tables: Tables, user_id: str, clock: Clock) -> None:
+        self._tables = tables
+        self._clock = clock
+        state = tables.state(user_id)
+        tables.states[user_id] = replace(state, revision=state.revision + 1)
+        self._user_id = user_id
+
+    @property
+    def state(self) -> UserState:
+        return self._tables.state(self._user_id)
+
+    def get(self, memory_id: str) -> Memory | None:
+        found = self._tables.memories.get(memory_id)
+        return found if found is not None and found.user_id == self._user_id else None
+
+    def find_active(self, memory: Memory) -> Memory | None:
+        wanted = _unique_key(replace(memory, user_id=self._user_id, status=MemoryStatus.ACTIVE))
+        for row in self._tables.active(self._user_id):
+            if _unique_key(row) == wanted:
+                return row
+        return None
+
+    def put(self, change: Change, vector: Vector | None = None, fingerprint: str = "") -> Memory:
+        after = replace(change.after, revision=self.state.revision, index_state=IndexState.PENDING)
+        self._check(change, after)
+        tables = self._tables
+        if change.before is not None and indexed_text(change.before) != indexed_text(after):
+            for key in [key for key in tables.vectors if key[0] == after.memory_id]:
+                del tables.vectors[key]
+        if vector is not None:
+            tables.vectors[after.memory_id, fingerprint] = vector
+        tables.memories[after.memory_id] = after
+        tables.history.append(replace(change, after=after))
+        self._mark(after)
+        return after
+
+    def set_settings(self, settings: UserSettings) -> UserState:
+        self._tables.states[self._user_id] = replace(self.state, settings=settings)
+        return self.state
+
+    def _check(self, change: Change, after: Memory) -> None:
+        if after.user_id != self._user_id:
+            raise MemoryNotFound
+        if change.before is not None and self.get(after.memory_id) is None:
+            raise MemoryNotFound
+        if after.status is MemoryStatus.ACTIVE:
+            equal = self.find_active(after)
+            if equal is not None and (change.before is None or equal.memory_id != after.memory_id):
+                raise EqualMemoryExists
+        if change.before is None and after.memory_id in self._tables.memories:
+            raise MemoryIdTaken
+
+    def _mark(self, memory: Memory) -> None:
+        """Under a lease the note is not due anew: the relay that holds it gives it back."""
+        notes, now = self._tables.notes, self._clock()
+        known = notes.get(memory.memory_id)
+        if known is None:
+            notes[memory.memory_id] = Note(
+                user_id=memory.user_id, memory_id=memory.memory_id, mark=1, due=now
+            )
+        else:
+            notes[memory.memory_id] = replace(
+                known,
+                mark=known.mark + 1,
+                due=known.due if known.token else now,
+                attempt=0,
+                reached=None,
+                told_time=None,
+            )
+
+
+def _unique_key(memory: Memory) -> tuple[str, str, str, str | None]:
+    return (memory.assistant_id, memory.run_id, memory.memory_type.value, active_key(memory))
