@@ -1,0 +1,51 @@
+"""Enums of the proto ↔ words of the domain. Unspecified is in none of the tables."""
+
+from memory_service.domain.model import IndexState, MemoryStatus, MemoryType
+from memory_service.domain.recall import Cut, Leg, LegState, Mode
+from memory_service.v1 import memory_pb2 as pb
+
+MEMORY_TYPES = {
+    int(pb.MEMORY_TYPE_CONSTRAINT): MemoryType.CONSTRAINT,
+    int(pb.MEMORY_TYPE_PREFERENCE): MemoryType.PREFERENCE,
+    int(pb.MEMORY_TYPE_TODO_HINT): MemoryType.TODO_HINT,
+    int(pb.MEMORY_TYPE_FACT): MemoryType.FACT,
+}
+STATUSES = {
+    int(pb.MEMORY_STATUS_ACTIVE): MemoryStatus.ACTIVE,
+    int(pb.MEMORY_STATUS_ARCHIVED): MemoryStatus.ARCHIVED,
+    int(pb.MEMORY_STATUS_SUPERSEDED): MemoryStatus.SUPERSEDED,
+    int(pb.MEMORY_STATUS_DELETED): MemoryStatus.DELETED,
+}
+SETTABLE_STATUSES = {
+    number: status
+    for number, status in STATUSES.items()
+    if status in {MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED}
+}
+MODES = {int(pb.RETRIEVE_MODE_HYBRID): Mode.HYBRID, int(pb.RETRIEVE_MODE_LEGACY): Mode.LEGACY}
+CUTS = {
+    int(pb.RETRIEVE_CUT_OFF): Cut.OFF,
+    int(pb.RETRIEVE_CUT_GATE): Cut.GATE,
+    int(pb.RETRIEVE_CUT_TIGHT): Cut.TIGHT,
+    int(pb.RETRIEVE_CUT_STRICT): Cut.STRICT,
+}
+
+MEMORY_TYPE_OF = {word: pb.MemoryType.ValueType(number) for number, word in MEMORY_TYPES.items()}
+"""A stored type unknown to this version is missing here: MEMORY_TYPE_UNSPECIFIED."""
+STATUS_OF = {word: pb.MemoryStatus.ValueType(number) for number, word in STATUSES.items()}
+INDEX_STATE_OF = {
+    IndexState.PENDING: pb.INDEX_STATE_PENDING,
+    IndexState.SYNCED: pb.INDEX_STATE_SYNCED,
+    IndexState.FAILED: pb.INDEX_STATE_FAILED,
+    IndexState.REMOVED: pb.INDEX_STATE_REMOVED,
+}
+LEG_OF = {
+    Leg.PINNED: pb.RETRIEVE_LEG_PINNED,
+    Leg.SEMANTIC: pb.RETRIEVE_LEG_SEMANTIC,
+    Leg.KEYWORD: pb.RETRIEVE_LEG_KEYWORD,
+}
+LEG_STATE_OF = {
+    LegState.OK: pb.SOURCE_STATE_OK,
+    LegState.DEGRADED: pb.SOURCE_STATE_DEGRADED,
+    LegState.SKIPPED: pb.SOURCE_STATE_SKIPPED,
+    LegState.FAILED: pb.SOURCE_STATE_FAILED,
+}
