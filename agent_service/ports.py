@@ -236,7 +236,8 @@ class StoredTimelineEvent:
     seq: int
     turn_id: str
     create_time: datetime
-    event: TimelineKind
+    event: TimelineKind | None
+    """None: a newer version wrote a kind that this one does not know."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,9 @@ import json
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from agent_service.codec.checks import MAX_ID_BYTES
 from agent_service.domain.errors import InvalidField
+from agent_service.domain.text import clean_text
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MARK_CHARACTERS = 16
@@ -56,8 +58,8 @@ def decode_seq_place(token: str, *about: str) -> tuple[str, int] | None:
 
 
 def _is_id(value: str) -> bool:
-    # JSON may name half a surrogate pair.
-    return len(value.encode("utf-8", "replace")) <= MAX_ID_BYTES and value.isprintable()
+    # JSON may name half a surrogate pair, which no store takes.
+    return clean_text(value) == value and len(value.encode()) <= MAX_ID_BYTES
 
 
 def _bad_token() -> InvalidField:

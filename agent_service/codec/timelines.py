@@ -37,7 +37,7 @@ def conversation_message(conversation: Conversation) -> pb.Conversation:
 
 def timeline_message(happened: StoredTimelineEvent) -> pb.TimelineEvent:
     """Encode one thing that happened."""
-    message = _message(happened.event)
+    message = pb.TimelineEvent() if happened.event is None else _message(happened.event)
     message.seq = int32(happened.seq)
     message.turn_id = happened.turn_id
     message.create_time.FromDatetime(happened.create_time)

@@ -96,6 +96,8 @@ class FakeAgentStore:
             if same and known.new.user_id == turn.user_id:
                 if known.new.digest != turn.digest:
                     raise ClientMessageIdReused(turn.client_message_id)
+                if known.new.turn_id == turn.turn_id:  # sent twice, after a lost answer
+                    return TurnOpened(_lease_of(known), _events(known)[0])
                 return TurnKnown(known.new.conversation_id, known.new.turn_id)
         key = (turn.user_id, turn.conversation_id)
         conversation = self._conversations.get(key)
@@ -114,7 +116,7 @@ class FakeAgentStore:
         stored = _Turn(turn, self._new_id(), turn.now + self._lease, [encode_event(started)])
         self._turns[turn.turn_id] = stored
         conversation.running = turn.turn_id
-        _say(conversation, turn.turn_id, UserSaid(turn.text), turn.now)
+        _say(conversation, turn.turn_id, UserSaid(clean_text(turn.text)), turn.now)
         return TurnOpened(_lease_of(stored), started)
 
     async def append(self, lease: TurnLease, events: Sequence[TurnEvent]) -> None:
@@ -126,6 +128,9 @@ class FakeAgentStore:
         return turn.cancelled
 
     async def close(self, lease: TurnLease, closing: TurnClosing) -> None:
+        known = self._turns.get(lease.turn_id)
+        if known is not None and known.ended and known.token == lease.token:
+            return  # sent twice, after a lost answer
         self._close(self._held(lease), closing)
 
     async def cancel(self, user_id: str, conversation_id: str, turn_id: str, now: datetime) -> bool:
@@ -220,14 +225,15 @@ class FakeAgentStore:
         return turn
 
     def _held(self, lease: TurnLease) -> _Turn:
-        turn = self._turn(lease.user_id, lease.conversation_id, lease.turn_id)
-        if turn.ended or turn.token != lease.token:
+        turn = self._turns.get(lease.turn_id)
+        if turn is None or turn.ended or turn.token != lease.token:
             raise LeaseLost(lease.turn_id)
         return turn
 
     def _close_if_expired(self, turn: _Turn, now: datetime) -> None:
         if turn.ended or turn.until > now:
             return
+        turn.token = self._new_id()
         events = _events(turn)
         reports = [e.event.report for e in events if isinstance(e.event, ContextAssembled)]
         lost = TurnEvent(events[-1].seq + 1, Failed(LeaseLost.reason, "The turn was interrupted."))

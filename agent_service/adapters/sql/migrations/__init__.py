@@ -1,0 +1,1 @@
+"""The history of the schema, oldest first; database.migrate runs it."""
