@@ -3,6 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+TOOLS := $(VENV)/.tools
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+RESOLVE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 \
+	--no-emit-index-url --custom-compile-command 'make lock'
 PROTOS := protos/memory_service/v1/memory.proto protos/agent_service/v1/agent.proto
 
 .PHONY: help up demo test test-unit check format proto proto-check bench lock compose-env clean
@@ -13,9 +17,13 @@ help:  ## show this list
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $(READY)
+
+$(TOOLS): $(READY) requirements-dev.lock
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	touch $(TOOLS)
 
 up: $(READY)  ## run the three services on the embedded default (Ctrl-C stops them)
 	@$(BIN)/memory-stack up $(ARGS)
@@ -23,44 +31,44 @@ up: $(READY)  ## run the three services on the embedded default (Ctrl-C stops th
 demo: $(READY)  ## the same, with a small bilingual user in it
 	@$(BIN)/memory-stack up --demo $(ARGS)
 
-test: $(READY)  ## every test, on SQLite + milvus-lite and on MariaDB + a Milvus server
+test: $(TOOLS)  ## every test, on SQLite + milvus-lite and on MariaDB + a Milvus server
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --fail-under=95
 	$(BIN)/python -m coverage report --skip-covered --fail-under=100 --include='memory_service/domain/*,memory_service/retrieve*,memory_service/remember*,memory_service/upkeep*,agent_service/domain/*,agent_service/chat*,agent_service/conversations*'
 
-test-unit: $(READY)  ## the tests that need no server and no file
+test-unit: $(TOOLS)  ## the tests that need no server and no file
 	$(BIN)/python -m pytest tests/unit $(ARGS)
 
-check: $(READY) proto-check  ## format, lint, types, import directions, contract
+check: $(TOOLS) proto-check  ## format, lint, types, import directions, contract
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(READY)  ## format the code and the contract
+format: $(TOOLS)  ## format the code and the contract
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 	$(BIN)/buf format -w protos
 
-proto: $(READY)  ## generate the Python code of the contract
+proto: $(TOOLS)  ## generate the Python code of the contract
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I protos \
 		--python_out=. --grpc_python_out=. --mypy_out=quiet:. --mypy_grpc_out=quiet:. $(PROTOS)
 
-proto-check: $(READY)  ## the contract: lint, format, compatibility, and drift of the generated code
+proto-check: $(TOOLS)  ## the contract: lint, format, compatibility, and drift of the generated code
 	cd protos && ../$(BIN)/buf lint && ../$(BIN)/buf format --diff --exit-code
 	sh protos/compatible.sh $(CURDIR)/$(BIN)/buf
 	BIN="$(CURDIR)/$(BIN)" sh protos/drift.sh $(PROTOS)
 
-bench: $(READY)  ## recall, latency and context; recall needs DATA=path of the data sets
+bench: $(TOOLS)  ## recall, latency and context; recall needs DATA=path of the data sets
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.context
 	$(if $(DATA),$(BIN)/python -m benchmarks.recall $(DATA),@echo 'recall: set DATA=path, see docs/benchmarks.md')
 
-lock: $(READY)  ## resolve the dependencies anew
-	$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 --no-emit-index-url \
-		--group dev pyproject.toml --custom-compile-command 'make lock' -o requirements.lock
+lock: $(TOOLS)  ## resolve the dependencies anew
+	$(RESOLVE) --group build pyproject.toml -o requirements.lock
+	$(RESOLVE) --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 compose-env: ## write .env with fresh passwords and tokens for docker compose
 	@$(PYTHON) stack/compose_env.py

@@ -1,1 +1,1 @@
-"""The three services together on one machine."""
+"""The three services together on one machine, as `memory-stack up` runs them."""
