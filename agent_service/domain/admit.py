@@ -29,15 +29,14 @@ class Admission:
     def admit(self, offers: Iterable[Offer], halved: frozenset[str]) -> None:
         """Decide about all offers. Groups in halved have lost a blank member.
 
-        Required ones first, or BudgetExceeded; then what min_tokens asks for is held back by
-        priority; then each gets what is left, by priority, ties by input.
+        Required ones first, or BudgetExceeded; then what min_tokens asks for is held back, by
+        priority, while it fits; then each gets what is left, by priority, ties by input.
         """
         ranked = sorted(offers, key=_rank)
         required = [offer for offer in ranked if offer.section.component.required]
         optional = [offer for offer in ranked if not offer.section.component.required]
         self._require(required)
-        for offer in optional:
-            self._hold(offer)
+        self._hold(optional)
         for unit in _units(optional):
             self._place(unit, lost=unit[0].section.component.atomic_group in halved)
 
@@ -74,14 +73,16 @@ class Admission:
                 ids=tuple(offer.section.component.id for offer in required),
             )
 
-    def _hold(self, offer: Offer) -> None:
-        component = offer.section.component
-        if not component.min_tokens:
-            return
-        tokens = min(component.min_tokens, offer.cost)
-        uncut = component.truncate is Truncate.NONE and not component.fallback_text
-        if tokens == offer.cost or not uncut:
-            self._ledger.hold(offer.section.index, tokens + offer.join, offer.openings)
+    def _hold(self, optional: Iterable[Offer]) -> None:
+        """Stop at the first that asks for too much: it must not lose what it has to lower ones."""
+        for offer in optional:
+            component = offer.section.component
+            tokens = min(component.min_tokens, offer.cost)
+            uncut = component.truncate is Truncate.NONE and not component.fallback_text
+            if not tokens or (uncut and tokens < offer.cost):
+                continue
+            if not self._ledger.hold(offer.section.index, tokens + offer.join, offer.openings):
+                return
 
     def _place(self, unit: _Unit, *, lost: bool) -> None:
         for offer in unit:

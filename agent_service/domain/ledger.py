@@ -29,16 +29,17 @@ class Ledger:
         held = self._held_tokens - self._held.get(owner, 0) + self._held_opening_cost
         return self.room - held - unpaid
 
-    def hold(self, owner: int, tokens: int, openings: Mapping[str, int]) -> None:
-        """Keep tokens and openings free for owner, if they are still available."""
+    def hold(self, owner: int, tokens: int, openings: Mapping[str, int]) -> bool:
+        """Keep tokens and openings free for owner; False: they are not there."""
         if tokens > self.available(owner, openings):
-            return
+            return False
         self._held[owner] = tokens
         self._held_tokens += tokens
         for key, cost in openings.items():
             if key not in self._open and not self._held_keys[key]:
                 self._held_opening_cost += cost
             self._held_keys[key] += 1
+        return True
 
     def release(self, owner: int, openings: Mapping[str, int]) -> None:
         """Keep nothing free for owner any longer."""
