@@ -30,6 +30,8 @@ from memory_service.v1 import memory_pb2 as pb
 MAX_EVENT_IDS = 100
 MAX_ANSWER_BYTES = 3_584 * 1024
 """3.5 MiB: answers stay below it, since clients take 4 MiB."""
+MAX_MEMORY_BYTES = 64 * 1024
+"""More than any memory takes in an answer; metadata takes up to six times its JSON."""
 Read = Callable[[Checks, str, pb.Memory], Any]
 
 

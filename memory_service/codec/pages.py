@@ -49,7 +49,7 @@ def list_request(request: pb.ListMemoriesRequest) -> MemoryPage:
 
 
 def list_response(memories: Sequence[Memory], page: MemoryPage) -> pb.ListMemoriesResponse:
-    """Give a page of what was read, which is one memory more than the page's size if there are more.
+    """Give a page of what was read: one memory more than the page's size if there are more.
 
     The page ends early where it would exceed MAX_ANSWER_BYTES.
     """

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from memory_service.codec.checks import MAX_BUDGET, MAX_QUERY_BYTES, Checks
 from memory_service.codec.memories import MAX_ANSWER_BYTES, memory_message
@@ -32,7 +32,7 @@ class RetrieveDefaults:
     """What holds where a request says nothing: the server's settings."""
 
     mode: Mode = Mode.HYBRID
-    budgets: TypeBudgets = TypeBudgets()
+    budgets: TypeBudgets = field(default_factory=TypeBudgets)
     min_relevance: float = 0.0
     cut: Cut = Cut.OFF
 
