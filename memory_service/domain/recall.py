@@ -106,6 +106,8 @@ class Candidate:
     relevance: float = 0.0
     """0 for a row that only the pinned leg brought."""
     relevance_parts: Mapping[str, float] = field(default_factory=dict)
+    held_back: bool = False
+    """The cut leaves it out, unless the pinned leg brought it too."""
 
     @property
     def pinned(self) -> bool:
