@@ -91,20 +91,24 @@ class Centre:
         rows = int(np.count_nonzero(self._known))
         return rows < _EXACT_BELOW or self._moved >= _STALE_SHARE * self._rows
 
-    def closeness(self, query: Vector, cosines: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Give d in [0,1] for a query and its raw cosines by slot; 0 where the cosine is NaN."""
-        size = len(cosines)
+    def closeness(
+        self, query: Vector, slots: NDArray[np.intp], cosines: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Give d in [0,1] of rows by their slots and their raw cosines with a query.
+
+        A row whose vector came after the snapshot is as near to μ as the rows are on average.
+        """
         usable = unit(query)
         if usable is None:
-            return np.zeros(size)
+            return np.zeros(len(slots))
         if self._mean is None:
-            return np.clip(np.nan_to_num(cosines), 0.0, 1.0)
+            return np.maximum(cosines, 0.0)
         across = float(usable @ self._mean)
-        along = np.where(self._known[:size], self._along[:size], self._typical)
+        along = np.where(self._known[slots], self._along[slots], self._typical)
         dots = cosines - across - along + self._square
         squares = (1 - 2 * across + self._square) * (1 - 2 * along + self._square)
         centred = dots / np.sqrt(np.maximum(squares, _NOTHING))
-        return np.clip(np.nan_to_num(centred), 0.0, 1.0)
+        return np.minimum(np.maximum(centred, 0.0), 1.0)
 
     def _snapshot(self, vectors: Mapping[int, Vector]) -> None:
         self._rows = len(vectors)

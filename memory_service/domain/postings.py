@@ -1,8 +1,9 @@
 """Which words occur where: the keyword part of relevance, BM25 as a share of the attainable."""
 
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import partial
 from math import log
 
 import numpy as np
@@ -21,7 +22,7 @@ class Postings:
     """Document frequencies, lengths and posting lists of one user's rows, by slot."""
 
     def __init__(self) -> None:
-        self._lists: dict[str, array[int]] = {}
+        self._lists: defaultdict[str, array[int]] = defaultdict(partial(array, "q"))
         self._lengths: NDArray[np.float64] = np.zeros(1)
         self._rows = 0
         self._tokens = 0
@@ -33,11 +34,9 @@ class Postings:
     def add(self, slot: int, words: Sequence[str]) -> int:
         """Enter a row's tokens and give how many different ones they were."""
         counts = Counter(words)
+        lists, first = self._lists, slot << _COUNT_BITS
         for word, count in counts.items():
-            postings = self._lists.get(word)
-            if postings is None:
-                postings = self._lists[word] = array("q")
-            postings.append(_posting(slot, count))
+            lists[word].append(first + count)
         self._lengths[slot] = len(words)
         self._rows += 1
         self._tokens += len(words)
@@ -46,9 +45,10 @@ class Postings:
     def remove(self, slot: int, words: Sequence[str]) -> int:
         """Take a row out, given the tokens it was entered with; gives what add gave."""
         counts = Counter(words)
+        first = slot << _COUNT_BITS
         for word, count in counts.items():
             postings = self._lists[word]
-            postings.remove(_posting(slot, count))
+            postings.remove(first + count)
             if not postings:
                 del self._lists[word]
         self._lengths[slot] = 0.0
@@ -78,7 +78,3 @@ class Postings:
 
     def _idf(self, frequency: int) -> float:
         return log(1 + (self._rows - frequency + 0.5) / (frequency + 0.5))
-
-
-def _posting(slot: int, count: int) -> int:
-    return slot << _COUNT_BITS | min(count, _COUNT_MASK)

@@ -59,23 +59,21 @@ class Parts:
 
 def relevance(given: Evidence) -> Parts:
     """Weigh the evidence. The numbers are measured ones, see RECALL 3."""
-    previous, following = given.previous, given.following
     words, vectors = given.keywords, given.vector
     weight = 0.25 + 1.6 * (1 - given.coverage)
-    own = words + weight * vectors
-    linked = (previous > 0) | (following > 0)
-    own[~linked] *= 1.5
-    own[given.asks & (following > 0)] *= 0.5
-    near, peak, name = np.zeros_like(own), np.zeros_like(own), np.zeros_like(own)
+    linked = (given.previous + given.following) > 0
+    share = np.where(linked, 1.0, 1.5)
+    share[given.asks & (given.following > 0)] = 0.5
+    near = peak = name = np.zeros_like(words)
     if linked.any():
-        near = _near(words + 0.4 * vectors, given)
-        peak = np.where(linked, 0.5 * _highest_around(words, previous, following), 0.0)
+        near, peak = _around(words, words + 0.4 * vectors, given)
+        peak *= linked
     if given.named is not None:
-        name[given.named] = 0.05
+        name = np.where(given.named, 0.05, 0.0)
     return Parts(
         keywords=words,
         vector=vectors,
-        own=own,
+        own=(words + weight * vectors) * share,
         near=near,
         peak=peak,
         name=name,
@@ -84,23 +82,20 @@ def relevance(given: Evidence) -> Parts:
     )
 
 
-def _near(evidence: Numbers, given: Evidence) -> Numbers:
-    """Sum what the neighbours know; a question hands its evidence to the turn that answers it."""
+def _around(words: Numbers, evidence: Numbers, given: Evidence) -> tuple[Numbers, Numbers]:
+    """Give near and peak.
+
+    near sums what the neighbours know; a question hands its evidence to the turn that answers it.
+    peak is half of the most that the row or a neighbour up to three links away holds.
+    """
     previous, following = given.previous, given.following
-    around = evidence[previous[previous]] + evidence[following[following]]
-    asked = (evidence * given.asks)[previous]
-    return 0.3 * around + 0.2 * evidence[following] + 0.5 * asked
-
-
-def _highest_around(
-    words: Numbers, previous: NDArray[np.intp], following: NDArray[np.intp]
-) -> Numbers:
-    """Give the most that a row or a neighbour up to three links away holds."""
-    highest = words
-    for _ in range(3):
-        sides = np.maximum(highest[previous], highest[following])
-        highest = np.maximum(highest, sides)
-    return highest
+    before, after = previous[previous], following[following]
+    near = 0.3 * (evidence[before] + evidence[after]) + 0.2 * evidence[following]
+    near += 0.5 * (evidence * given.asks)[previous]
+    highest = np.maximum(words, np.maximum(words[previous], words[following]))
+    # The highest of three in a row, looked up two links away, reaches as far as the third.
+    highest = np.maximum(highest, np.maximum(highest[before], highest[after]))
+    return near, 0.5 * highest
 
 
 class ScoredRow(NamedTuple):

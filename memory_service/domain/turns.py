@@ -5,6 +5,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,8 +42,7 @@ def is_named(speaker: str, text: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text) is not None
 
 
-@dataclass(order=True, slots=True)
-class _Place:
+class _Place(NamedTuple):
     """Where a turn stands in its conversation."""
 
     time: datetime

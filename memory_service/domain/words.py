@@ -3,7 +3,6 @@
 import re
 import threading
 import unicodedata
-from collections.abc import Iterator
 from functools import lru_cache
 
 import Stemmer
@@ -53,25 +52,23 @@ def tokens(text: str) -> list[str]:
     if not lowered.isascii():
         # lower() writes the Turkish capital İ as i and a dot that composes with nothing.
         lowered = unicodedata.normalize("NFC", lowered.replace("i\u0307", "i"))
-    return list(_tokens(lowered))
-
-
-def _tokens(lowered: str) -> Iterator[str]:
-    for found in _WORD.finditer(lowered):
-        word, ending, run, other = found.groups()
+    given: list[str] = []
+    for word, ending, run, other in _WORD.findall(lowered):
         if word:
-            if ending and len(word) == 1 and len(ending) > _LONGEST_ENDING:
-                word = ending
-            if word not in STOP_WORDS:
-                yield _stem(word)
+            stem = _stem(word, ending)
+            if stem:
+                given.append(stem)
         elif run:
-            yield from run
-            for start in range(len(run) - 1):
-                yield run[start : start + 2]
+            given.extend(run)
+            given.extend(map(str.__add__, run, run[1:]))
         else:
-            yield other
+            given.append(other)
+    return given
 
 
 @lru_cache(maxsize=65_536)
-def _stem(word: str) -> str:
-    return str(_stemmers.english.stemWord(word))
+def _stem(word: str, ending: str) -> str:
+    """Give the token of a Latin word and what followed its apostrophe; empty for a stop word."""
+    if len(word) == 1 and len(ending) > _LONGEST_ENDING:
+        word = ending
+    return "" if word in STOP_WORDS else str(_stemmers.english.stemWord(word))
