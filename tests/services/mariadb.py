@@ -45,10 +45,11 @@ class MariaDB:
 def mariadb() -> Iterator[MariaDB]:
     """Start a server and stop it at the end; its data folder goes with it."""
     folder = Path(tempfile.mkdtemp(prefix="mariadb-"))
-    user = "nobody" if os.getuid() == 0 else pwd.getpwuid(os.getuid()).pw_name
-    if os.getuid() == 0:
+    user: str | None = None
+    group: int | None = None
+    if os.getuid() == 0:  # it refuses to run as root
+        user, group = "nobody", pwd.getpwnam("nobody").pw_gid
         shutil.chown(folder, user)
-    run_as = {"user": user, "group": pwd.getpwnam(user).pw_gid} if os.getuid() == 0 else {}
     try:
         subprocess.run(
             [
@@ -61,7 +62,8 @@ def mariadb() -> Iterator[MariaDB]:
             ],
             check=True,
             capture_output=True,
-            **run_as,
+            user=user,
+            group=group,
         )
         port = free_port()
         with (folder / "log").open("wb") as log:
@@ -78,7 +80,8 @@ def mariadb() -> Iterator[MariaDB]:
                 ],
                 stdout=log,
                 stderr=log,
-                **run_as,
+                user=user,
+                group=group,
             )
         server = MariaDB(port, process)
         try:
