@@ -10,7 +10,10 @@ from rpc.handling import Call, Proceed
 
 
 class Drain:
-    """Knows the running calls of one server; each runs in a task of its own."""
+    """Knows the running calls of one server; gRPC runs each in a task of its own.
+
+    A call is running until its task is done, which is after its answer was sent.
+    """
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[Any]] = set()
@@ -26,6 +29,7 @@ class Drain:
             raise _shutting_down()
         self._running.add(task)
         self._idle.clear()
+        task.add_done_callback(self._left)
         try:
             return await proceed()
         except asyncio.CancelledError:
@@ -33,11 +37,6 @@ class Drain:
                 raise
             task.uncancel()
             raise _shutting_down() from None
-        finally:
-            self._running.discard(task)
-            self._ended.discard(task)
-            if not self._running:
-                self._idle.set()
 
     def close(self) -> None:
         """Refuse calls from now on."""
@@ -57,6 +56,12 @@ class Drain:
         except TimeoutError:
             return False
         return True
+
+    def _left(self, task: asyncio.Task[Any]) -> None:
+        self._running.discard(task)
+        self._ended.discard(task)
+        if not self._running:
+            self._idle.set()
 
 
 def _shutting_down() -> Failure:

@@ -1,7 +1,6 @@
 """One gRPC server: a service, its health and its reflection at one address."""
 
 import asyncio
-import contextlib
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from rpc.keepalive import Keepalive, server_options
 
 log = structlog.get_logger("rpc")
 _LAST_WORDS = 1.0  # seconds that ended calls have to send their status
-_LAST_BYTES = 0.5  # seconds that gRPC has to close its connections
+_LAST_BYTES = 0.4  # seconds that gRPC has to close its connections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +82,15 @@ class RunningServer:
         """
         await self._pulse.stop()
         self._drain.close()
-        stopping = asyncio.create_task(self._server.stop(grace + _LAST_WORDS))
+        stopping = asyncio.create_task(self._server.stop(grace + 2))
         if not await self._drain.idle(grace):
             self._drain.end()
             await self._drain.idle(_LAST_WORDS)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_BYTES):
-                await self._server.stop(None)
-        stopping.cancel()
+        await asyncio.wait([stopping], timeout=_LAST_BYTES)
+        if not stopping.done():  # a health watcher, or a handler that will not end
+            cutting = asyncio.create_task(self._server.stop(None))
+            await asyncio.wait([cutting], timeout=_LAST_BYTES)
+            stopping.cancel()
         log.info("stopped", address=self.address)
 
     async def wait(self) -> None:

@@ -121,8 +121,6 @@ async def client(server: RunningServer, **options: Any) -> AsyncIterator[Client]
         yield Client(channel)
 
 
-
-
 async def serve_numbered(settings: ServerSettings, number: int) -> None:
     async def answer(_request: Text, _context: Any) -> Text:
         return Text(value=str(number))

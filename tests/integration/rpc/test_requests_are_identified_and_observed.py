@@ -263,9 +263,7 @@ async def test_a_channel_does_what_a_channel_does() -> None:
         await channel.channel_ready()
         assert channel.get_state() is grpc.ChannelConnectivity.READY
         assert (await Client(channel).say(Text(value="x"))).value == "x"
-        waiting = asyncio.create_task(
-            channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
-        )
+        waiting = asyncio.create_task(channel.wait_for_state_change(grpc.ChannelConnectivity.READY))
         await server.stop(0)
         await waiting
         await channel.close()
@@ -280,5 +278,3 @@ async def test_a_server_that_comes_back_is_found_again() -> None:
             async with serving(settings=settings):
                 answer = await c.say(Text(value="again"), timeout=10, wait_for_ready=True)
                 assert answer.value == "again"
-
-
