@@ -34,7 +34,7 @@ class LeaseLost(DomainError):
 class ClientMessageIdReused(DomainError):
     """The client_message_id stands for another message."""
 
-    reason = "CLIENT_MESSAGE_ID_REUSED"
+    reason = "REQUEST_ID_REUSED"
 
 
 class SeqNotReached(DomainError):
