@@ -3,16 +3,17 @@
 from collections.abc import Sequence
 
 from memory_service.domain.errors import MemoryNotFound
-from memory_service.domain.model import Memory
-from memory_service.ports import MemoryFilter, MemoryReader
+from memory_service.domain.model import Memory, Scope, UserSettings
+from memory_service.ports import Clock, MemoryFilter, MemoryReader, PinnedQuery, StoreStats
 from memory_service.remember.steps import NO_SUCH_MEMORY
 
 
 class Browse:
-    """Gives memories of one user by id, in any status, and in pages."""
+    """Gives what is kept about one user: memories in any status, settings, counts."""
 
-    def __init__(self, reader: MemoryReader) -> None:
+    def __init__(self, reader: MemoryReader, *, clock: Clock) -> None:
         self._reader = reader
+        self._clock = clock
 
     async def get(self, user_id: str, memory_id: str) -> Memory:
         """Give a memory. Raises MemoryNotFound."""
@@ -31,3 +32,13 @@ class Browse:
     ) -> Sequence[Memory]:
         """Give a page by memory_id desc, and one memory more unless it is the last page."""
         return await self._reader.page(user_id, wanted, before=before, limit=size + 1)
+
+    async def settings(self, user_id: str) -> UserSettings:
+        """Give the settings in force."""
+        wanted = PinnedQuery(scope=Scope(user_id=user_id), now=self._clock(), preference_limit=0)
+        view = await self._reader.view(wanted)
+        return view.state.settings
+
+    async def stats(self, user_id: str) -> StoreStats:
+        """Count what is stored."""
+        return await self._reader.stats(user_id)

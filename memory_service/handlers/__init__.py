@@ -1,0 +1,1 @@
+"""RPCs: each decodes, asks a use case, encodes."""
