@@ -8,13 +8,12 @@ from memory_service.codec.checks import MAX_BUDGET, MAX_QUERY_BYTES, Checks
 from memory_service.codec.memories import MAX_ANSWER_BYTES, memory_message
 from memory_service.codec.settings import duration
 from memory_service.codec.words import CUTS, LEG_OF, LEG_STATE_OF, MEMORY_TYPES, MODES
+from memory_service.domain.budget import within_bytes
 from memory_service.domain.errors import InvalidRequest
-from memory_service.domain.model import MemoryType, Scope
+from memory_service.domain.model import Scope
 from memory_service.domain.recall import (
     Answer,
     Cut,
-    Dropped,
-    DropReason,
     Leg,
     Mode,
     Query,
@@ -114,54 +113,28 @@ def _budgets(check: Checks, at: str, message: pb.TypeBudgets, defaults: TypeBudg
 
 def retrieve_response(answer: Answer, *, explain: bool) -> pb.RetrieveResponse:
     """Give an answer, without the lowest ranks that would take it to MAX_ANSWER_BYTES."""
-    items = [_item_message(item, explain=explain) for item in answer.items]
-    empty = _response(replace(answer, items=()), [], explain=explain)
-    room = MAX_ANSWER_BYTES - empty.ByteSize() - _ROOM_PER_ITEM * (len(items) if explain else 1)
-    kept = _fitting(answer.items, [item.ByteSize() + _OVERHEAD for item in items], room)
-    if len(kept) == len(items):
-        return _response(answer, items, explain=explain)
-    left_out = [item for place, item in enumerate(answer.items) if place not in kept]
-    lost = [
-        Dropped(memory_id=item.candidate.memory.memory_id, reason=DropReason.RESPONSE_BYTES)
-        for item in left_out
-    ]
-    fitted = replace(
+    response = _response(answer, explain=explain)
+    if response.ByteSize() <= MAX_ANSWER_BYTES:
+        return response
+    others = _response(replace(answer, items=()), explain=explain).ByteSize()
+    explained = _DROPPED_BYTES * len(answer.items) if explain else _DROPPED_BYTES
+    kept, lost = within_bytes(answer.items, MAX_ANSWER_BYTES - others - explained)
+    fitting = replace(
         answer,
+        items=kept,
         dropped=(*answer.dropped, *lost),
         stage_counts={**answer.stage_counts, "returned": len(kept)},
-        pinned_returned=answer.pinned_returned - sum(i.candidate.pinned for i in left_out),
+        pinned_returned=sum(item.candidate.pinned for item in kept),
     )
-    return _response(fitted, [items[place] for place in sorted(kept)], explain=explain)
+    return _response(fitting, explain=explain)
 
 
-_OVERHEAD = 8  # tag and length of an item
-_ROOM_PER_ITEM = 192  # of a dropped memory: its id, its reason
+_DROPPED_BYTES = 192  # more than a dropped memory takes: its id and its reason
 
 
-def _fitting(items: Sequence[Ranked], sizes: Sequence[int], room: int) -> set[int]:
-    """Give the places that stay: the lowest rank leaves first, constraints last."""
-    kept = set(range(len(items)))
-    total = sum(sizes)
-    leaving = sorted(
-        kept,
-        key=lambda place: (
-            items[place].candidate.memory.memory_type is MemoryType.CONSTRAINT,
-            -place,
-        ),
-    )
-    for place in leaving:
-        if total <= room:
-            break
-        kept.remove(place)
-        total -= sizes[place]
-    return kept
-
-
-def _response(
-    answer: Answer, items: Sequence[pb.RetrievedMemory], *, explain: bool
-) -> pb.RetrieveResponse:
+def _response(answer: Answer, *, explain: bool) -> pb.RetrieveResponse:
     response = pb.RetrieveResponse(
-        items=items,
+        items=[_item_message(item, explain=explain) for item in answer.items],
         sources=[_source_message(source) for source in answer.sources],
         degraded=answer.degraded,
         revision=answer.revision,
