@@ -41,9 +41,9 @@ def decode_time_place(token: str, *about: str) -> tuple[datetime, str] | None:
             raise _bad_token()
 
 
-def encode_seq_place(place: tuple[str, int] | None, *about: str) -> str:
-    """Give the token of ("after" | "before", seq); None: empty."""
-    return "" if place is None else _encode(list(place), about)
+def encode_seq_place(side: str, seq: int | None, *about: str) -> str:
+    """Give the token of what is "after" or "before" a seq; None: empty."""
+    return "" if seq is None else _encode([side, seq], about)
 
 
 def decode_seq_place(token: str, *about: str) -> tuple[str, int] | None:

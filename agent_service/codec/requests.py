@@ -59,11 +59,11 @@ class ConversationsPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimelinePage:
-    """Which part of a timeline: place is ("after" | "before", seq), None at the start or end."""
+    """Which part of a timeline: after that seq, else before that one, else the end."""
 
     key: ConversationKey
-    place: tuple[str, int] | None
-    from_end: bool
+    after: int | None
+    before: int | None
     limit: int
 
 
@@ -130,8 +130,14 @@ def timeline_page(request: pb.GetConversationTimelineRequest) -> TimelinePage:
     """Check a GetConversationTimelineRequest. With page_token, from_end says nothing."""
     key = _conversation_key(request.user_id, request.conversation_id)
     limit = checks.page_size(request.page_size)
-    place = decode_seq_place(request.page_token, *timeline_about(key))
-    return TimelinePage(key=key, place=place, from_end=request.from_end, limit=limit)
+    start = None if request.from_end else ("after", 0)
+    match decode_seq_place(request.page_token, *timeline_about(key)) or start:
+        case ("after", seq):
+            return TimelinePage(key=key, after=seq, before=None, limit=limit)
+        case ("before", seq):
+            return TimelinePage(key=key, after=None, before=seq, limit=limit)
+        case _:
+            return TimelinePage(key=key, after=None, before=None, limit=limit)
 
 
 def timeline_about(key: ConversationKey) -> tuple[str, ...]:

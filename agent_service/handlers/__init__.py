@@ -1,0 +1,1 @@
+"""agent_service.v1.AgentService over gRPC."""
