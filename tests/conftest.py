@@ -5,9 +5,15 @@ import shutil
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.services.mariadb import MariaDB, mariadb
 from tests.services.milvus import Milvus, milvus_server
+
+settings.register_profile(
+    "no_time_limits", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("no_time_limits")
 
 
 @pytest.fixture(scope="session")
