@@ -3,11 +3,20 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
+from sqlalchemy import (
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+)
 
 from database.access import Database
 from database.types import Key
 from memory_service.adapters.sql.gates import OPEN, gate_values, of_types, open_types
+from memory_service.adapters.sql.marks import FAILED
 from memory_service.adapters.sql.rows import (
     MEMORY_COLUMNS,
     STATE_COLUMNS,
@@ -33,6 +42,18 @@ _strongest = (_m.importance.desc(), _m.update_time.desc(), _m.memory_id.desc())
 
 STATE = select(*STATE_COLUMNS).where(memory_user_states.c.user_id == bindparam("user_id"))
 
+STATE_AND_UNTOLD = (
+    select(*STATE_COLUMNS, memory_index_outbox.c.memory_id, memory_index_outbox.c.state)
+    .select_from(
+        memory_user_states.outerjoin(
+            memory_index_outbox, memory_index_outbox.c.user_id == memory_user_states.c.user_id
+        )
+    )
+    .where(memory_user_states.c.user_id == bindparam("user_id"))
+)
+"""A row for each note of the index, at least one for a known user: one question less."""
+
+
 CONSTRAINTS = (
     select(*MEMORY_COLUMNS)
     .where(OPEN, _m.memory_type == MemoryType.CONSTRAINT.value)
@@ -44,9 +65,8 @@ PREFERENCES = (
     .order_by(*_strongest)
     .limit(bindparam("preference_limit"))
 )
-UNTOLD = select(memory_index_outbox.c.memory_id, memory_index_outbox.c.state).where(
-    memory_index_outbox.c.user_id == bindparam("user_id")
-)
+# Two statements: MariaDB would write the parts of a union to temporary tables on the disk.
+
 BEST = (
     select(*MEMORY_COLUMNS)
     .where(OPEN)
@@ -105,7 +125,7 @@ class SqlMemoryReader:
             settings = read_state(connection, wanted.scope.user_id).settings
             values = gate_values(wanted, settings) | {"rows": limit}
             statement = BEST.where(of_types(open_types(wanted, settings)))
-            return [to_memory(row) for row in connection.execute(statement, values)]
+            return [to_memory(row) for row in connection.execute(statement, values).all()]
 
         return await self._database.read(work)
 
@@ -149,7 +169,9 @@ class SqlMemoryReader:
             statement = statement.where(_m.memory_id < before)
         values = {"user_id": user_id, "rows": limit}
         return await self._database.read(
-            lambda connection: [to_memory(row) for row in connection.execute(statement, values)]
+            lambda connection: [
+                to_memory(row) for row in connection.execute(statement, values).all()
+            ]
         )
 
     async def stats(self, user_id: str) -> StoreStats:
@@ -172,21 +194,23 @@ def load_rows(
 
 
 def _view(connection: Connection, wanted: PinnedQuery) -> UserView:
-    user = {"user_id": wanted.scope.user_id}
-    state = read_state(connection, wanted.scope.user_id)
+    user_id = wanted.scope.user_id
+    rows = connection.execute(STATE_AND_UNTOLD, {"user_id": user_id}).all()
+    state = to_state(user_id, rows[0][:-2] if rows else None)
+    untold = {row[-2]: _doubt(row[-1]) for row in rows if row[-2] is not None}
     types = open_types(wanted, state.settings)
     values = gate_values(wanted, state.settings)
     pinned: list[Memory] = []
     if MemoryType.CONSTRAINT in types:
-        pinned += map(to_memory, connection.execute(CONSTRAINTS, values))
+        pinned += map(to_memory, connection.execute(CONSTRAINTS, values).all())
     if MemoryType.PREFERENCE in types:
         values["preference_limit"] = wanted.preference_limit
-        pinned += map(to_memory, connection.execute(PREFERENCES, values))
-    untold = {
-        memory_id: IndexState.FAILED if state == IndexState.FAILED.value else IndexState.PENDING
-        for memory_id, state in connection.execute(UNTOLD, user)
-    }
+        pinned += map(to_memory, connection.execute(PREFERENCES, values).all())
     return UserView(state=state, pinned=pinned, untold=untold)
+
+
+def _doubt(state: str) -> IndexState:
+    return IndexState.FAILED if state == FAILED else IndexState.PENDING
 
 
 def _filtered(wanted: MemoryFilter) -> Select[*tuple[object, ...]]:

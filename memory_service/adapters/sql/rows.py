@@ -28,6 +28,14 @@ STATE_COLUMNS = tuple(memory_user_states.c)
 _TYPES = {word.value: word for word in MemoryType}
 _STATUSES = {word.value: word for word in MemoryStatus}
 _INDEX_STATES = {word.value: word for word in IndexState}
+_NAMES = tuple(field.name for field in fields(Memory))
+_PUT = tuple(getattr(Memory, name).__set__ for name in _NAMES)
+"""The slots of Memory, written without its __init__: of a frozen class that takes two thirds of the
+time in which 5,000 rows are read."""
+_TYPE, _STATUS = _NAMES.index("memory_type"), _NAMES.index("status")
+_INDEX_STATE, _EVENTS = _NAMES.index("index_state"), _NAMES.index("event_ids")
+_PUT_TYPE, _PUT_STATUS = _PUT[_TYPE], _PUT[_STATUS]
+_PUT_INDEX_STATE, _PUT_EVENTS = _PUT[_INDEX_STATE], _PUT[_EVENTS]
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -38,37 +46,14 @@ def memory_type(word: str) -> MemoryType:
 
 def to_memory(row: Row) -> Memory:
     """Read a row that begins with MEMORY_COLUMNS."""
-    return Memory(
-        memory_id=row[0],
-        user_id=row[1],
-        conversation_id=row[2],
-        assistant_id=row[3],
-        run_id=row[4],
-        memory_type=_TYPES.get(row[5], MemoryType.UNKNOWN),
-        title=row[6],
-        content=row[7],
-        normalized_content=row[8],
-        content_hash=row[9],
-        confidence=row[10],
-        importance=row[11],
-        sensitivity_level=row[12],
-        is_explicit=row[13],
-        status=_STATUSES[row[14]],
-        superseded_by=row[15],
-        expire_time=row[16],
-        metadata=row[17],
-        turn_id=row[18],
-        event_ids=tuple(row[19]),
-        last_access_time=row[20],
-        create_time=row[21],
-        update_time=row[22],
-        version=row[23],
-        revision=row[24],
-        index_state=_INDEX_STATES[row[25]],
-        is_verbatim=row[26],
-        speaker=row[27],
-        occur_time=row[28],
-    )
+    memory = object.__new__(Memory)
+    for put, value in zip(_PUT, row, strict=False):
+        put(memory, value)
+    _PUT_TYPE(memory, _TYPES.get(row[_TYPE], MemoryType.UNKNOWN))
+    _PUT_STATUS(memory, _STATUSES[row[_STATUS]])
+    _PUT_INDEX_STATE(memory, _INDEX_STATES[row[_INDEX_STATE]])
+    _PUT_EVENTS(memory, tuple(row[_EVENTS]))
+    return memory
 
 
 def to_stored(rows: Sequence[Row]) -> list[StoredRow]:
