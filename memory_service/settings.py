@@ -1,0 +1,212 @@
+"""Every knob of the memory service, read from the environment; nothing else reads it.
+
+Durations are seconds, sizes bytes. `memory-service config` shows all of them as they are in force.
+"""
+
+import re
+from collections.abc import Iterable
+from os import environ
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+PREFIX = "MEMORY_"
+OFF = "off"
+
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
+Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Budget = Annotated[int, Field(ge=0, le=200)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Settings(BaseSettings):
+    """The settings; each field is MEMORY_<its name in capitals>.
+
+    Raises pydantic.ValidationError, which names every variable that is not acceptable.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        frozen=True,
+        extra="ignore",
+        env_ignore_empty=True,
+        use_attribute_docstrings=True,
+    )
+
+    # ------------------------------------------------------------ addresses
+
+    listen: str = "127.0.0.1:9088"
+    """Where gRPC listens: host:port, [IPv6]:port or unix:path."""
+    service_token: SecretStr = SecretStr("")
+    """Token that callers must send; without one only loopback is listened on."""
+    metrics_listen: str = ""
+    """Where Prometheus metrics are served; empty: nowhere. Worker n listens n ports higher."""
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+    """Processes on one port; more than 1 needs MySQL or MariaDB, and a Milvus server or none."""
+    grace: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 10.0
+    """How long running calls may go on after SIGTERM."""
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    """Least level of log lines."""
+    log_json: bool = False
+    """Log lines as JSON."""
+
+    # ------------------------------------------------------------ stores
+
+    data_dir: Path = Path("data")
+    """Folder of the SQLite file and the embedded index."""
+    database_url: SecretStr = SecretStr("")
+    """SQLAlchemy URL of SQLite, MySQL or MariaDB. Empty: memory.db in the data folder."""
+    database_threads: Count = 8
+    """SQL calls at a time, and connections."""
+    milvus_uri: str = ""
+    """Folder of an embedded Milvus, http(s)://host:port of a server, or off. Empty: memory.milvus
+    in the data folder."""
+    milvus_token: SecretStr = SecretStr("")
+    """Token of the Milvus server."""
+    milvus_namespace: str = ""
+    """Begins the names of collections, where installations share a Milvus."""
+    milvus_timeout: Seconds = 0.4
+    """Longest search in Milvus."""
+    index_visible_after: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    """How long after a write Milvus may not find it. Unset: 10 on a server, 0 embedded."""
+
+    # ------------------------------------------------------------ models
+
+    embedder: Literal["use", "hash", "e5", "openai"] = "use"
+    """Which embedder: in this process use, hash (spelling only) or e5; or an openai-like server."""
+    embedder_base_url: str = ""
+    """Address of the embedder, up to /v1."""
+    embedder_api_key: SecretStr = SecretStr("")
+    """Key of the embedder."""
+    embedder_model: str = ""
+    """Model that the embedder is asked for."""
+    embedder_dims: Annotated[int, Field(ge=0, le=8192)] = 0
+    """Length of its vectors. 0: as it gives them."""
+    embed_timeout: Seconds = 0.5
+    """How long a write waits for its embedding; without one the relay makes it later."""
+    llm_base_url: str = ""
+    """Address of the OpenAI-compatible model that reads turns. Empty: the rules read them."""
+    llm_api_key: SecretStr = SecretStr("")
+    """Key of that model."""
+    llm_model: str = ""
+    """Name of that model."""
+
+    # ------------------------------------------------------------ Retrieve
+
+    read_mode: Literal["hybrid", "legacy"] = "hybrid"
+    """How Retrieve works where a request does not say; legacy is the rollback switch."""
+    cut: Literal["off", "gate", "tight", "strict"] = "off"
+    """How hard rows that do not fit are held back where a request does not say."""
+    semantic: Literal["milvus", "exact"] = "milvus"
+    """Where cosines come from; exact is from the embeddings in SQL, and implied without Milvus."""
+    min_relevance: Fraction = 0.0
+    """Lowest relevance of searched rows where a request does not say."""
+    retrieve_timeout: Seconds = 1.5
+    """Longest Retrieve, also when the caller would wait longer."""
+    semantic_timeout: Seconds = 0.4
+    """Longest wait for embedder and index together, at most half of the time left."""
+    preference_limit: Budget = 5
+    """Most preferences that the pinned leg brings."""
+    rows_limit: Count = 20_000
+    """Most rows of a user that are searched without Milvus: explicit, important, recent first."""
+    working_set_bytes: Annotated[int, Field(ge=0)] = 512 * 1024 * 1024
+    """Memory for what is kept about users between their requests."""
+    rank_importance_weight: Weight = 0.35
+    """Weight of importance in the score."""
+    rank_confidence_weight: Weight = 0.30
+    """Weight of confidence in the score."""
+    rank_recency_weight: Weight = 0.20
+    """Weight of recency in the score."""
+    rank_explicit_weight: Weight = 0.10
+    """What a score gains if the memory is explicit."""
+    rank_same_conversation_weight: Weight = 0.08
+    """What a score gains if the memory is of the request's conversation."""
+    rank_relevance_weight: Weight = 4.0
+    """Weight of relevance in the score; 0 is the Plan's formula."""
+    rank_constraint_bonus: Weight = 0.15
+    """What a score gains if the memory is a constraint."""
+    rank_preference_bonus: Weight = 0.10
+    """What a score gains if the memory is a preference."""
+    rank_todo_hint_bonus: Weight = 0.05
+    """What a score gains if the memory is a todo_hint."""
+    rank_fact_bonus: Weight = 0.0
+    """What a score gains if the memory is a fact."""
+    budget_constraint: Budget = 5
+    """Most constraints in an answer where a request does not say."""
+    budget_preference: Budget = 5
+    """Most preferences in an answer where a request does not say."""
+    budget_todo_hint: Budget = 3
+    """Most todo_hints in an answer where a request does not say."""
+    budget_fact: Budget = 5
+    """Most facts in an answer where a request does not say."""
+
+    # ------------------------------------------------------------ workers
+
+    worker: bool = True
+    """Run the workers inside serve; off where `memory-service worker` runs beside it."""
+    relay_poll: Seconds = 0.2
+    """How often the relay looks for what the index has to be told."""
+    relay_batch: Count = 200
+    """Memories that the relay tells the index at once."""
+    relay_lease: Seconds = 30.0
+    """How long a relay may hold a batch before another one takes it."""
+    verbatim_turns: bool = False
+    """Let users have their turns kept word for word."""
+    job_lease: Seconds = 60.0
+    """How long a worker may hold a job before another one takes it."""
+    job_max_attempts: Count = 6
+    """Attempts before a job is parked."""
+
+    @property
+    def database_address(self) -> str:
+        """The database's URL, password included."""
+        return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'memory.db'}"
+
+    @property
+    def milvus_address(self) -> str:
+        """Milvus's folder or URL; "off" for none."""
+        return self.milvus_uri or str(self.data_dir / "memory.milvus")
+
+    @property
+    def on_sqlite(self) -> bool:
+        """Tell whether the database is a SQLite file."""
+        return self.database_address.startswith("sqlite")
+
+    @property
+    def on_lite(self) -> bool:
+        """Tell whether Milvus is embedded."""
+        return self.milvus_address != OFF and "://" not in self.milvus_address
+
+    def shown(self) -> dict[str, dict[str, Any]]:
+        """Give each knob's value, default and description by variable, secrets hidden."""
+        return {
+            f"{PREFIX}{name.upper()}": {
+                "value": _shown(getattr(self, name)),
+                "default": _shown(field.default),
+                "description": " ".join((field.description or "").split()),
+            }
+            for name, field in type(self).model_fields.items()
+        }
+
+
+def unknown_variables(names: Iterable[str] | None = None) -> list[str]:
+    """Give variables that look like knobs and are none: mostly typing errors."""
+    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
+    given = environ if names is None else names
+    return sorted(name for name in given if name.startswith(PREFIX) and name not in known)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return _without_password(value.get_secret_value())
+    return str(value) if isinstance(value, Path) else value
+
+
+def _without_password(secret: str) -> str:
+    """Give a URL without its password, stars for any other secret."""
+    if "://" not in secret:
+        return "***" if secret else ""
+    return re.sub(r"(?<=://)([^:/?#]*):.*@", r"\1:***@", secret)
