@@ -66,7 +66,7 @@ class Admission:
                 )
             self._ledger.spend(offer.cost + offer.join, offer.openings)
             self.fates[offer.section.index] = whole(offer)
-        if self._ledger.room < 0:
+        if required and self._ledger.room < 0:
             raise BudgetExceeded(
                 needed=self._usable - self._ledger.room,
                 usable=self._usable,
