@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from database.access import Database
@@ -10,7 +10,7 @@ from database.transient import Again
 from memory_service.adapters.sql.reader import WITH_VECTOR
 from memory_service.adapters.sql.rows import to_stored
 from memory_service.adapters.sql.schema import memories, memory_index_collections
-from memory_service.domain.model import MemoryStatus
+from memory_service.domain.model import IndexState, MemoryStatus
 from memory_service.ports import Clock, StoredRow
 
 _m = memories.c
@@ -20,6 +20,8 @@ _active = _m.status == MemoryStatus.ACTIVE.value
 READY = select(_c.ready_time).where(_c.collection == bindparam("collection"))
 MARK_READY = insert(memory_index_collections)
 ANY_ACTIVE = select(_m.memory_id).where(_active).limit(1)
+ANY_SYNCED = ANY_ACTIVE.where(_m.index_state == IndexState.SYNCED.value)
+MARK_LOST = delete(memory_index_collections).where(_c.collection == bindparam("lost"))
 COUNT = select(func.count()).select_from(memories).where(_active)
 BATCH = (
     WITH_VECTOR.where(_active, _m.memory_id > bindparam("after"))
@@ -59,6 +61,15 @@ class SqlCollections:
                     connection.execute(MARK_READY, values)
                 except IntegrityError as error:
                     raise Again from error
+
+        await self._database.write(work, repeatable=True)
+
+    async def mark_lost(self, collection: str) -> None:
+        """See Collections."""
+
+        def work(connection: Connection) -> None:
+            if connection.execute(ANY_SYNCED).first() is not None:
+                connection.execute(MARK_LOST, {"lost": collection})
 
         await self._database.write(work, repeatable=True)
 

@@ -1,6 +1,7 @@
 """The gates (domain.gate) as conditions of SQL, so that a refused row never leaves the database."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Integer, and_, bindparam, or_
@@ -11,6 +12,8 @@ from memory_service.domain.model import MemoryStatus, MemoryType, UserSettings
 from memory_service.ports import PinnedQuery
 
 _KNOWN = frozenset(MemoryType) - {MemoryType.UNKNOWN}
+_BEGINNING = datetime(1000, 1, 1, tzinfo=UTC)
+"""The first moment that MySQL can store."""
 _m = memories.c
 
 
@@ -27,6 +30,7 @@ OPEN = and_(
     _m.user_id == bindparam("user_id"),
     _m.status == MemoryStatus.ACTIVE.value,
     or_(_m.expire_time.is_(None), _m.expire_time > bindparam("now", type_=UtcTime)),
+    _m.update_time > bindparam("kept_after", type_=UtcTime),
     or_(_switched("implicit"), _m.is_explicit),
     or_(_switched("sensitive"), _m.sensitivity_level == 0),
     _scoped("assistant_id"),
@@ -43,9 +47,16 @@ def gate_values(wanted: PinnedQuery, settings: UserSettings) -> dict[str, Any]:
         "assistant_id": wanted.scope.assistant_id,
         "run_id": wanted.scope.run_id,
         "now": wanted.now,
+        "kept_after": _kept_after(wanted.now, settings.retention),
         "implicit": int(settings.implicit_memory_enabled),
         "sensitive": int(settings.sensitive_memory_enabled),
     }
+
+
+def _kept_after(now: datetime, retention: timedelta | None) -> datetime:
+    if retention is None or retention >= now - _BEGINNING:
+        return _BEGINNING
+    return now - retention
 
 
 def open_types(wanted: PinnedQuery, settings: UserSettings) -> frozenset[MemoryType]:
@@ -59,6 +70,6 @@ def of_types(types: Iterable[MemoryType]) -> ColumnElement[bool]:
     """Say that a row is of one of the types; words that nobody knows are facts."""
     chosen = frozenset(types)
     named = _m.memory_type.in_(sorted(word.value for word in chosen))
-    if not chosen & {MemoryType.FACT, MemoryType.UNKNOWN}:
+    if MemoryType.FACT not in chosen:
         return named
     return or_(named, _m.memory_type.not_in(sorted(word.value for word in _KNOWN)))

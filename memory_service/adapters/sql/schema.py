@@ -17,8 +17,6 @@ from sqlalchemy import (
 
 from database.types import TABLE_OPTIONS, Json, Key, LongBytes, LongText, Real, Serial, UtcTime
 
-VERSION_TABLE = "memory_schema_version"
-
 ID = 128
 """Most bytes of an id, ours or a caller's."""
 WORD = 16

@@ -14,7 +14,7 @@ from memory_service.ports import Clock, NewId
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlMemoryStore:
-    """One class per port, on one engine and its threads. MIGRATIONS makes the tables."""
+    """One class per port, on one engine and its threads. migrate.MIGRATIONS makes the tables."""
 
     database: Database
     reader: SqlMemoryReader
