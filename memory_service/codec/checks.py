@@ -138,7 +138,7 @@ class Checks:
             data = {
                 without_nul(key): _clean(value) for key, value in MessageToDict(message).items()
             }
-        except SerializeToJsonError:
+        except (ValueError, SerializeToJsonError):
             self.refuse(field, "numbers must be finite")
             return {}
         self.bytes(

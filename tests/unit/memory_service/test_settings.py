@@ -1,0 +1,79 @@
+import pytest
+from pydantic import ValidationError
+
+from memory_service.settings import OFF, Settings, unknown_variables
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in unknown_variables():
+        monkeypatch.delenv(name)
+
+
+def test_without_any_variable_all_is_embedded_and_on_loopback() -> None:
+    settings = Settings()
+    assert settings.listen == "127.0.0.1:9088"
+    assert settings.database_address == "sqlite:///data/memory.db"
+    assert settings.milvus_address == "data/memory.milvus"
+    assert settings.on_sqlite
+    assert settings.on_lite
+    assert settings.worker
+
+
+def test_variables_are_the_names_in_capitals(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_DATA_DIR", "/data")
+    monkeypatch.setenv("MEMORY_WORKER", "off")
+    monkeypatch.setenv("MEMORY_RANK_RELEVANCE_WEIGHT", "0")
+    monkeypatch.setenv("MEMORY_MILVUS_URI", "http://milvus:19530")
+    settings = Settings()
+    assert settings.database_address == "sqlite:////data/memory.db"
+    assert not settings.worker
+    assert settings.rank_relevance_weight == 0
+    assert not settings.on_lite
+
+
+def test_milvus_can_be_switched_off() -> None:
+    assert not Settings(milvus_uri=OFF).on_lite
+
+
+def test_an_empty_variable_is_as_if_unset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_EMBEDDER", "")
+    assert Settings().embedder == "use"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("MEMORY_EMBEDDER", "best"),
+        ("MEMORY_MIN_RELEVANCE", "nan"),
+        ("MEMORY_BUDGET_FACT", "201"),
+        ("MEMORY_RETRIEVE_TIMEOUT", "0"),
+        ("MEMORY_WORKER", "perhaps"),
+    ],
+)
+def test_a_bad_value_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ValidationError, match=name.removeprefix("MEMORY_").lower()):
+        Settings()
+
+
+def test_what_is_shown_describes_every_knob_and_hides_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMORY_DATABASE_URL", "mysql+pymysql://ann:p@ss:word@db:3306/memory")
+    monkeypatch.setenv("MEMORY_SERVICE_TOKEN", "hush")
+    shown = Settings().shown()
+    assert all(knob["description"] for knob in shown.values())
+    assert shown["MEMORY_DATABASE_URL"]["value"] == "mysql+pymysql://ann:***@db:3306/memory"
+    assert shown["MEMORY_SERVICE_TOKEN"]["value"] == "***"
+    assert shown["MEMORY_LLM_API_KEY"]["value"] == ""
+    assert shown["MEMORY_DATA_DIR"]["value"] == "data"
+    assert not {"hush", "p@ss"} & set(str(shown).split("'"))
+
+
+def test_variables_that_are_no_knobs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEMORY_EMBEDER", "use")
+    assert unknown_variables() == ["MEMORY_EMBEDER"]
+    assert unknown_variables(["MEMORY_CUT", "PATH"]) == []
