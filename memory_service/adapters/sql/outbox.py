@@ -117,10 +117,12 @@ class SqlIndexOutbox:
 
     async def told(self, notes: Mapping[IndexNote, IndexState], *, now: datetime) -> int:
         """See IndexOutbox."""
-        by_id = {note.memory_id: (note, reached) for note, reached in notes.items()}
+        by_id: dict[str, list[tuple[IndexNote, IndexState]]] = {}
+        for note, reached in notes.items():
+            by_id.setdefault(note.memory_id, []).append((note, reached))
         done = 0
         for batch in batches(by_id):
-            some = [by_id[memory_id] for memory_id in batch]
+            some = [pair for memory_id in batch for pair in by_id[memory_id]]
             done += await self._database.write(partial(_told, notes=some, now=now), repeatable=True)
         return done
 
