@@ -1,0 +1,6 @@
+"""Finding what to recall: SPEC_MEMORY 5."""
+
+from memory_service.retrieve.retriever import Retriever
+from memory_service.retrieve.settings import RetrieveSettings
+
+__all__ = ["RetrieveSettings", "Retriever"]
