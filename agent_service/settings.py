@@ -29,85 +29,109 @@ class AgentSettings(BaseSettings):
     )
 
     # ------------------------------------------------------------ process
-    listen: str = Field("127.0.0.1:9089", description="gRPC address: host:port or unix:path")
-    metrics_listen: str = Field("", description="Address of the metrics page; empty: none")
-    workers: Count = Field(1, description="Processes on one port; more than 1 needs MySQL")
-    service_token: SecretStr = Field(
-        SecretStr(""), description="Callers must know it; empty: listen on loopback only"
+    listen: str = Field(
+        default="127.0.0.1:9089", description="gRPC address: host:port or unix:path"
     )
-    shutdown_grace: Wait = Field(10.0, description="Time for running turns to end after SIGTERM")
+    metrics_listen: str = Field(default="", description="Address of the metrics page; empty: none")
+    workers: Count = Field(default=1, description="Processes on one port; more than 1 needs MySQL")
+    service_token: SecretStr = Field(
+        default=SecretStr(""), description="Callers must know it; empty: listen on loopback only"
+    )
+    shutdown_grace: Wait = Field(
+        default=10.0, description="Time for running turns to end after SIGTERM"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least level of log lines"
+        default="info", description="Least level of log lines"
     )
 
     # ------------------------------------------------------------ storage
-    data_dir: Path = Field(Path("data"), description="Folder of the default SQLite file")
+    data_dir: Path = Field(default=Path("data"), description="Folder of the default SQLite file")
     database_url: SecretStr = Field(
-        SecretStr(""), description="SQLAlchemy URL; empty: a SQLite file in the data folder"
+        default=SecretStr(""), description="SQLAlchemy URL; empty: a SQLite file in the data folder"
     )
-    database_pool: Count = Field(8, description="Connections, and calls of SQL at a time")
-    database_connect_timeout: Seconds = Field(5.0, description="Wait for a connection")
-    database_lock_timeout: Seconds = Field(5.0, description="Wait for a lock of the database")
-    database_statement_timeout: Seconds = Field(10.0, description="Longest statement of SQL")
+    database_pool: Count = Field(default=8, description="Connections, and calls of SQL at a time")
+    database_connect_timeout: Seconds = Field(default=5.0, description="Wait for a connection")
+    database_lock_timeout: Seconds = Field(
+        default=5.0, description="Wait for a lock of the database"
+    )
+    database_statement_timeout: Seconds = Field(
+        default=10.0, description="Longest statement of SQL"
+    )
     event_retention: Seconds = Field(
-        30 * 86400.0, description="How long turns can be resumed; timelines stay"
+        default=30 * 86400.0, description="How long turns can be resumed; timelines stay"
     )
 
     # ------------------------------------------------------------ model
-    llm_base_url: str = Field("", description="An OpenAI-compatible API; empty: OpenAI's own")
-    llm_api_key: SecretStr = Field(SecretStr(""), description="Key of the API")
-    llm_model: str = Field("", description="Model to ask; empty: the offline stand-in answers")
-    llm_thinking: Literal["", "off", "on", "auto"] = Field(
-        "", description="How much the model thinks; empty: its own default"
+    llm_base_url: str = Field(
+        default="", description="An OpenAI-compatible API; empty: OpenAI's own"
     )
-    llm_first_timeout: Seconds = Field(60.0, description="Longest wait for the first event")
-    llm_idle_timeout: Seconds = Field(60.0, description="Longest silence inside an answer")
-    system_prompt: str = Field(SYSTEM_PROMPT, description="Instructions to the model")
+    llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key of the API")
+    llm_model: str = Field(
+        default="", description="Model to ask; empty: the offline stand-in answers"
+    )
+    llm_thinking: Literal["", "off", "on", "auto"] = Field(
+        default="", description="How much the model thinks; empty: its own default"
+    )
+    llm_first_timeout: Seconds = Field(default=60.0, description="Longest wait for the first event")
+    llm_idle_timeout: Seconds = Field(default=60.0, description="Longest silence inside an answer")
+    system_prompt: str = Field(default=SYSTEM_PROMPT, description="Instructions to the model")
     system_prompt_file: Path | None = Field(
-        None, description="UTF-8 file with the instructions; goes before the text"
+        default=None, description="UTF-8 file with the instructions; goes before the text"
     )
 
     # ------------------------------------------------------------ context
-    context_window: Count = Field(32768, description="Tokens that the model can read and write")
-    reserved_output: Count = Field(4096, description="Tokens kept free for the answer")
-    context_safety: int = Field(256, ge=0, description="Tokens kept free for miscounting")
-    context_truncation_step: Count = Field(
-        512, description="History is dropped in steps of so many tokens, for a stable prefix"
+    context_window: Count = Field(
+        default=32768, description="Tokens that the model can read and write"
     )
-    recent_messages: int = Field(40, ge=0, description="Most messages of the dialogue so far")
+    reserved_output: Count = Field(default=4096, description="Tokens kept free for the answer")
+    context_safety: int = Field(default=256, ge=0, description="Tokens kept free for miscounting")
+    context_truncation_step: Count = Field(
+        default=512,
+        description="History is dropped in steps of so many tokens, for a stable prefix",
+    )
+    recent_messages: int = Field(
+        default=40, ge=0, description="Most messages of the dialogue so far"
+    )
     inject_render_mode: Literal["typed_v2", "flat"] = Field(
-        "typed_v2", description="How memories are written into the prompt"
+        default="typed_v2", description="How memories are written into the prompt"
     )
 
     # ------------------------------------------------------------ memory
-    memory_target: str = Field("127.0.0.1:9088", description="gRPC target of the memory service")
+    memory_target: str = Field(
+        default="127.0.0.1:9088", description="gRPC target of the memory service"
+    )
     memory_token: SecretStr = Field(
-        SecretStr(""),
+        default=SecretStr(""),
         validation_alias="MEMORY_SERVICE_TOKEN",
         description="Token of the memory service, from MEMORY_SERVICE_TOKEN",
     )
     memory_cut: Literal["off", "gate", "tight", "strict"] = Field(
-        "gate", description="How strictly memories are held back that do not fit the message"
+        default="gate",
+        description="How strictly memories are held back that do not fit the message",
     )
-    recall_timeout: Seconds = Field(0.8, description="Longest wait for memories in a turn")
+    recall_timeout: Seconds = Field(default=0.8, description="Longest wait for memories in a turn")
     relay: Literal["on", "off"] = Field(
-        "on", description="Deliver turns to the memory service from inside serve"
+        default="on", description="Deliver turns to the memory service from inside serve"
     )
-    relay_interval: Seconds = Field(1.0, description="Pause between looks into the outbox")
+    relay_interval: Seconds = Field(default=1.0, description="Pause between looks into the outbox")
 
     # ------------------------------------------------------------ turns
-    heartbeat: Seconds = Field(1.0, description="How often a turn says that it is alive")
-    lease: Seconds = Field(10.0, description="After so long without heartbeat a turn is lost")
-    sweep_interval: Seconds = Field(5.0, description="How often lost turns are looked for")
-    event_batch: Wait = Field(0.2, description="Longest time before an event is stored")
-    busy_wait: Wait = Field(2.0, description="How long a second turn waits for the first")
+    heartbeat: Seconds = Field(default=1.0, description="How often a turn says that it is alive")
+    lease: Seconds = Field(
+        default=10.0, description="After so long without heartbeat a turn is lost"
+    )
+    sweep_interval: Seconds = Field(default=5.0, description="How often lost turns are looked for")
+    event_batch: Wait = Field(default=0.2, description="Longest time before an event is stored")
+    busy_wait: Wait = Field(default=2.0, description="How long a second turn waits for the first")
     resume_grace: Wait = Field(
-        0.0, description="How long a turn goes on without its client, for a reconnect"
+        default=0.0, description="How long a turn goes on without its client, for a reconnect"
     )
     resume_poll: Seconds = Field(
-        0.2, description="How often a resumed turn of another process is looked at"
+        default=0.2, description="How often a resumed turn of another process is looked at"
     )
-    title_characters: int = Field(24, ge=1, le=128, description="Longest title made by itself")
+    title_characters: int = Field(
+        default=24, ge=1, le=128, description="Longest title made by itself"
+    )
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
