@@ -209,6 +209,14 @@ class TurnStore(Protocol):
         """Close turns that nobody meets again, oldest first, and give how many were closed."""
         ...
 
+    async def forget(self, *, before: datetime, limit: int) -> int:
+        """Forget turns that ended before that time, oldest first, and give how many were.
+
+        They cannot be resumed any more and their client_message_ids are free again; timeline,
+        messages and what shall be learnt stay.
+        """
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class UserSaid:

@@ -5,7 +5,7 @@ Events are kept encoded, as every store keeps them: memories come back without t
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from agent_service.codec.events import decode_event, encode_event
 from agent_service.domain.context import ContextReport
@@ -44,6 +44,7 @@ from agent_service.ports import (
     UserSaid,
 )
 
+NEVER = datetime.max.replace(tzinfo=UTC)
 _NO_STATS = ContextStats(None, 0, 0, 0, 0, 0)
 
 
@@ -67,6 +68,7 @@ class _Turn:
     events: list[bytes] = field(default_factory=list)
     cancelled: bool = False
     ended: bool = False
+    end: datetime = NEVER
 
 
 @dataclass
@@ -151,6 +153,13 @@ class FakeAgentStore:
         for turn in sorted(expired, key=lambda turn: turn.until)[:limit]:
             self._close_if_expired(turn, now)
         return min(len(expired), limit)
+
+    async def forget(self, *, before: datetime, limit: int) -> int:
+        old = [name for name, turn in self._turns.items() if turn.ended and turn.end < before]
+        gone = sorted(old, key=lambda name: self._turns[name].until)[:limit]
+        for name in gone:
+            del self._turns[name]
+        return len(gone)
 
     # ------------------------------------------------------------ ConversationStore
 
@@ -252,7 +261,7 @@ class FakeAgentStore:
         new = turn.new
         conversation = self._conversations[new.user_id, new.conversation_id]
         _store(turn, closing.events)
-        turn.ended = True
+        turn.ended, turn.end = True, closing.now
         conversation.running = ""
         answer = clean_text(closing.answer)
         for kind in _timeline_of(_events(turn), answer, incomplete=closing.incomplete):

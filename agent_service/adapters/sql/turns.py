@@ -7,13 +7,14 @@ one short transaction. All of them may run twice: a connection lost during a com
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from agent_service.adapters.sql.closing import close_if_lost, close_turn
 from agent_service.adapters.sql.opening import Holder, open_turn
-from agent_service.adapters.sql.schema import turns
+from agent_service.adapters.sql.schema import turn_events, turns
 from agent_service.adapters.sql.timeline import lock_conversation
 from agent_service.adapters.sql.turn_rows import (
+    ENDED,
     RUNNING,
     TurnKey,
     find_turn,
@@ -138,6 +139,24 @@ class SqlTurnStore:
 
         keys = await self._database.read(find)
         return sum([await self._close_lost(key, now) for key in keys])
+
+    async def forget(self, *, before: datetime, limit: int) -> int:
+        """Keep the promise of TurnStore.forget."""
+        old = (
+            select(turns.c.turn_id)
+            # A lease ends about when its turn does, and has the index.
+            .where(turns.c.state == ENDED, turns.c.lease_until < before, turns.c.end_time < before)
+            .order_by(turns.c.lease_until)
+            .limit(limit)
+        )
+
+        def work(connection: Connection) -> int:
+            names = connection.scalars(old).all()
+            connection.execute(delete(turn_events).where(turn_events.c.turn_id.in_(names)))
+            connection.execute(delete(turns).where(turns.c.turn_id.in_(names)))
+            return len(names)
+
+        return await self._database.write(work, repeatable=True)
 
     async def _close_lost(self, key: TurnKey, now: datetime) -> bool:
         token = self._new_id()

@@ -454,6 +454,26 @@ async def test_what_shall_be_learnt_is_asked_in_the_order_of_the_turns(stores: S
     assert [asked.turn_id for asked in await stores.learnings()] == ["t0", "t1", "t2", "t3"]
 
 
+async def test_old_turns_are_forgotten_and_what_was_said_stays(stores: Stores) -> None:
+    for number in range(3):
+        now = NOON + timedelta(minutes=number)
+        await whole_turn(
+            stores, new_turn(f"t{number}", client_message_id="m" * (number + 1), now=now)
+        )
+    await opened(stores, new_turn("t9", conversation_id="c9"))
+    far = NOON + timedelta(days=1)
+
+    assert await stores.turns.forget(before=NOON, limit=9) == 0
+    assert await stores.turns.forget(before=far, limit=2) == 2
+    with pytest.raises(TurnNotFound):
+        await stored(stores, "t0")
+    assert len(await stored(stores, "t2")) == 2
+    assert len(await kinds(stores)) == 6
+    assert len(await stores.learnings()) == 3
+    await opened(stores, new_turn("t5", client_message_id="m"))
+    assert await stores.turns.forget(before=far, limit=9) == 1
+
+
 # ---------------------------------------------------------------- reading
 
 
