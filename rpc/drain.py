@@ -22,7 +22,7 @@ class Drain:
         self._idle = asyncio.Event()
         self._idle.set()
 
-    async def intercept(self, call: Call, proceed: Proceed) -> Any:
+    async def intercept(self, _call: Call, proceed: Proceed) -> Any:
         """Run the call, unless the server stops: UNAVAILABLE, reason SHUTTING_DOWN."""
         task = asyncio.current_task()
         if self._closed or task is None:
@@ -33,9 +33,9 @@ class Drain:
         try:
             return await proceed()
         except asyncio.CancelledError:
-            if task not in self._ended or call.context.cancelled():
+            if task not in self._ended:
                 raise
-            task.uncancel()
+            task.uncancel()  # if the client has left too, one cancellation remains
             raise _shutting_down() from None
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ import grpc
 from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2  # type: ignore[import-untyped]
 from google.rpc.status_pb2 import Status  # type: ignore[import-untyped]
-from grpc_status import rpc_status  # type: ignore[import-untyped]
+from grpc_status import rpc_status
 
 MAX_STATUS_BYTES = 1023
 _MAX_MESSAGE_BYTES = 300

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import structlog
-from grpc_health.v1 import health, health_pb2, health_pb2_grpc  # type: ignore[import-untyped]
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 Ready = Callable[[], Awaitable[bool]]
 """Says whether the service can serve now. May raise or hang: then it cannot."""

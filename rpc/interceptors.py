@@ -10,7 +10,7 @@ from typing import Any
 
 import grpc
 import structlog
-from grpc_status import rpc_status  # type: ignore[import-untyped]
+from grpc_status import rpc_status
 
 from rpc.errors import Failure, FailureOf, to_status
 from rpc.handling import Call, Interceptor, Proceed
@@ -72,7 +72,8 @@ def errors(failure_of: FailureOf, domain: str) -> Interceptor:
             log.exception("rpc_cancelled_within", rpc=call.method)
             failure = _internal("CANCELLED_WITHIN")
         except Exception as error:
-            if call.context.cancelled():  # writing to a client that has left
+            if _task_was_cancelled():  # nobody is left to tell, as when writing to them failed
+                log.info("rpc_left", rpc=call.method, error=type(error).__name__)
                 raise asyncio.CancelledError from None
             failure = _failure(error, failure_of) or _internal("INTERNAL")
             if failure.reason == "INTERNAL":

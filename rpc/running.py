@@ -8,8 +8,8 @@ from typing import Any
 
 import grpc
 import structlog
-from grpc_health.v1 import health  # type: ignore[import-untyped]
-from grpc_reflection.v1alpha import (  # type: ignore[import-untyped]
+from grpc_health.v1 import health
+from grpc_reflection.v1alpha import (
     reflection,
     reflection_pb2_grpc,
 )
@@ -140,7 +140,8 @@ def _add(server: grpc.aio.Server, settings: ServerSettings, service: Service, dr
     authorized = token(settings.service_token)
     service.add(service.servicer, Registrar(server, (*around, drain.intercept, authorized)))
     names = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
-    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(
+    add_reflection: Any = reflection_pb2_grpc.add_ServerReflectionServicer_to_server
+    add_reflection(
         reflection.aio.ReflectionServicer(names), Registrar(server, (*around, authorized))
     )
 

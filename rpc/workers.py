@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,7 +122,7 @@ def _held(listen_at: str) -> Iterator[listen.Tcp]:
     It is first bound without SO_REUSEPORT, which fails if any other process has it: with it, a
     second group of workers would take half of the first one's calls.
     """
-    if sys.platform == "win32" or not hasattr(socket, "SO_REUSEPORT"):
+    if not hasattr(socket, "SO_REUSEPORT"):
         message = "several workers need SO_REUSEPORT, which this system lacks"
         raise listen.ListenFailed(message)
     address = listen.parse(listen_at)

@@ -1,16 +1,21 @@
 """A tiny service with one RPC of each kind, whose behaviours a test gives."""
 
 import logging
+import os
+import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import grpc
-from google.protobuf.wrappers_pb2 import StringValue as Text
+from google.protobuf import wrappers_pb2
 
 from rpc.channel import open_channel
 from rpc.errors import Failure, FailureOf
+from rpc.loop import run
 from rpc.server import (
     Ready,
     RunningServer,
@@ -21,6 +26,7 @@ from rpc.server import (
 )
 
 logging.getLogger("grpc").setLevel(logging.CRITICAL)
+Text = wrappers_pb2.StringValue
 NAME = "test.v1.Echo"
 
 
@@ -52,8 +58,11 @@ class Echo:
 
 def add_echo(servicer: Echo, server: Any) -> None:
     """Register like the generated add functions do."""
-    how = {"request_deserializer": Text.FromString, "response_serializer": Text.SerializeToString}
-    handlers = {
+    how: dict[str, Any] = {
+        "request_deserializer": Text.FromString,
+        "response_serializer": Text.SerializeToString,
+    }
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         "Say": grpc.unary_unary_rpc_method_handler(servicer.Say, **how),
         "Stream": grpc.unary_stream_rpc_method_handler(servicer.Stream, **how),
         "Collect": grpc.stream_unary_rpc_method_handler(servicer.Collect, **how),
@@ -105,14 +114,14 @@ class Client:
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.channel = channel
         texts = (Text.SerializeToString, Text.FromString)
-        self.say = channel.unary_unary(f"/{NAME}/Say", *texts)
-        self.stream = channel.unary_stream(f"/{NAME}/Stream", *texts)
-        self.collect = channel.stream_unary(f"/{NAME}/Collect", *texts)
-        self.talk = channel.stream_stream(f"/{NAME}/Talk", *texts)
-        self.raw_say = channel.unary_unary(f"/{NAME}/Say")
-        self.raw_stream = channel.unary_stream(f"/{NAME}/Stream")
-        self.raw_collect = channel.stream_unary(f"/{NAME}/Collect")
-        self.raw_talk = channel.stream_stream(f"/{NAME}/Talk")
+        self.say: Any = channel.unary_unary(f"/{NAME}/Say", *texts)
+        self.stream: Any = channel.unary_stream(f"/{NAME}/Stream", *texts)
+        self.collect: Any = channel.stream_unary(f"/{NAME}/Collect", *texts)
+        self.talk: Any = channel.stream_stream(f"/{NAME}/Talk", *texts)
+        self.raw_say: Any = channel.unary_unary(f"/{NAME}/Say")
+        self.raw_stream: Any = channel.unary_stream(f"/{NAME}/Stream")
+        self.raw_collect: Any = channel.stream_unary(f"/{NAME}/Collect")
+        self.raw_talk: Any = channel.stream_stream(f"/{NAME}/Talk")
 
 
 @asynccontextmanager
@@ -121,10 +130,22 @@ async def client(server: RunningServer, **options: Any) -> AsyncIterator[Client]
         yield Client(channel)
 
 
-async def serve_numbered(settings: ServerSettings, number: int) -> None:
+def worker(listen: str, number: int) -> None:
+    """Answer with the number of this worker until SIGTERM."""
+
     async def answer(_request: Text, _context: Any) -> Text:
         return Text(value=str(number))
 
-    await serve_until_signal(
-        replace(settings, reuse_port=True), service(Echo(Say=answer)), ready=always
-    )
+    settings = ServerSettings(listen=listen, grace=1.0, reuse_port=True)
+    run(serve_until_signal(settings, service(Echo(Say=answer)), ready=always))
+
+
+def broken_worker(_listen: str, _number: int) -> None:
+    sys.exit("no such setting")
+
+
+def deaf_worker(_listen: str, number: int) -> None:
+    """Say by a file that SIGTERM is ignored from now on."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    Path(os.environ["DEAF_WORKERS"], str(number)).touch()
+    signal.pause()

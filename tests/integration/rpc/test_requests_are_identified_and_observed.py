@@ -34,7 +34,7 @@ TELLS = Echo(Say=_tell_id, Stream=_tell_id_streaming)
 
 
 async def _trailing(call: Any) -> str:
-    return dict(await call.trailing_metadata())["x-request-id"]
+    return str(dict(await call.trailing_metadata())["x-request-id"])
 
 
 async def test_the_callers_request_id_is_kept_and_given_back() -> None:
@@ -109,7 +109,7 @@ async def test_a_call_without_the_right_token_is_refused(sent: str, reason: str)
 async def test_health_needs_no_token_and_reflection_does() -> None:
     async with serving(settings=GUARDED) as server:
         async with open_channel(server.address) as channel:
-            health = health_pb2_grpc.HealthStub(channel)
+            health: Any = health_pb2_grpc.HealthStub(channel)
             answer = await health.Check(health_pb2.HealthCheckRequest())
             assert answer.status == health_pb2.HealthCheckResponse.SERVING
             with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -121,7 +121,8 @@ async def test_health_needs_no_token_and_reflection_does() -> None:
 
 async def _services(channel: grpc.aio.Channel) -> list[str]:
     asked = reflection_pb2.ServerReflectionRequest(list_services="")
-    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    make: Any = reflection_pb2_grpc.ServerReflectionStub
+    stub = make(channel)
     return [
         service.name
         async for answer in stub.ServerReflectionInfo(iter([asked]))
@@ -222,6 +223,30 @@ async def _lines_with(kind: str, **options: Any) -> list[Any]:
 @pytest.mark.parametrize("kind", ["say", "stream", "talk"])
 async def test_a_client_that_leaves_cancels_the_handler(kind: str) -> None:
     assert [line["code"] for line in await _lines_with(kind)] == ["CANCELLED"]
+
+
+async def test_an_error_after_the_client_left_is_not_a_failure_of_ours() -> None:
+    entered, left = asyncio.Event(), asyncio.Event()
+
+    async def say(_request: Any, _context: Any) -> Text:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            left.set()
+            message = "nobody reads this"
+            raise OSError(message) from None
+        return Text()
+
+    with capture_logs() as lines:
+        async with serving(Echo(Say=say)) as server, client(server) as c:
+            call = c.say(Text())
+            await entered.wait()
+            call.cancel()
+            await left.wait()
+            await asyncio.sleep(0.05)
+    ended = [(line["event"], line["log_level"]) for line in lines if "rpc" in line]
+    assert ended == [("rpc_left", "info"), ("rpc", "info")]
 
 
 async def test_a_deadline_that_passes_cancels_the_handler() -> None:

@@ -1,5 +1,6 @@
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -7,7 +8,19 @@ import pytest
 from structlog.testing import capture_logs
 
 from rpc.errors import Failure, Violation, read_failure
-from tests.integration.rpc.echo import Client, Echo, Odd, Text, client, serving
+from rpc.server import start
+from tests.integration.rpc.echo import (
+    LOOPBACK,
+    NAME,
+    Client,
+    Echo,
+    Odd,
+    Text,
+    always,
+    client,
+    service,
+    serving,
+)
 
 SECRET = "SELECT secret FROM memories"
 
@@ -192,6 +205,24 @@ async def test_an_answer_over_the_limit_is_an_error_and_the_server_lives_on() ->
         got = await _failure(c.say(Text(value=str(5 * 1024 * 1024)), timeout=5))
         assert got.code is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert (await c.say(Text(value="3"))).value == "xxx"
+
+
+async def test_handlers_known_by_method_only_and_handlers_of_bytes_work_too() -> None:
+    async def shout(request: bytes, _context: Any) -> bytes:
+        return request.upper()
+
+    def add(servicer: Echo, server: Any) -> None:
+        plain: Any = grpc.unary_unary_rpc_method_handler(servicer.Say)
+        generic = grpc.method_handlers_generic_handler(NAME, {"Say": plain})
+        server.add_generic_rpc_handlers((generic,))
+
+    odd = replace(service(Echo(Say=shout)), add=add)
+    server = await start(LOOPBACK, odd, ready=always)
+    async with client(server) as c:
+        assert await c.raw_say(b"hey") == b"HEY"
+        got = await _failure(c.raw_stream(b"hey"))
+        assert got.code is grpc.StatusCode.UNIMPLEMENTED
+    await server.stop(0)
 
 
 async def test_a_handler_may_end_its_call_itself() -> None:

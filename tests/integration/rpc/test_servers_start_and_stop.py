@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -62,13 +63,13 @@ class _Slow:
 
 
 async def _health(channel: grpc.aio.Channel, name: str = "") -> Any:
-    stub = health_pb2_grpc.HealthStub(channel)
+    stub: Any = health_pb2_grpc.HealthStub(channel)
     return (await stub.Check(health_pb2.HealthCheckRequest(service=name))).status
 
 
 async def _until(true: Callable[[], Awaitable[bool]]) -> None:
     async with asyncio.timeout(10):
-        while not await true():
+        while not await true():  # noqa: ASYNC110 - another process or thread makes it true
             await asyncio.sleep(0.02)
 
 
@@ -84,10 +85,10 @@ async def test_health_follows_ready_from_the_start_for_both_names() -> None:
             assert await _health(c.channel, name) == NOT_SERVING
         is_ready = True
         for name in ("", NAME):
-            await _until(lambda name=name: _is(c.channel, name, SERVING))
+            await _until(partial(_is, c.channel, name, SERVING))
         is_ready = False
         for name in ("", NAME):
-            await _until(lambda name=name: _is(c.channel, name, NOT_SERVING))
+            await _until(partial(_is, c.channel, name, NOT_SERVING))
 
 
 async def _is(channel: grpc.aio.Channel, name: str, status: Any) -> bool:
@@ -158,7 +159,8 @@ async def test_a_handler_that_will_not_end_does_not_hold_the_server() -> None:
 
 async def test_a_health_watcher_is_told_and_does_not_hold_the_server() -> None:
     async with serving() as server, open_channel(server.address) as channel:
-        watch = health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        watch = stub.Watch(health_pb2.HealthCheckRequest())
         assert (await watch.read()).status == SERVING
         begun = time.monotonic()
         await server.stop(30)
@@ -224,8 +226,8 @@ async def test_a_worker_listens_only_while_it_is_ready() -> None:
         writer.close()
         return False
 
-    async def serves() -> bool:
-        return len(started) == wanted and not await refused()
+    async def serves(times: int) -> bool:
+        return len(started) == times and not await refused()
 
     settings = replace(LOOPBACK, reuse_port=True, poll=0.05)
     served = asyncio.create_task(
@@ -233,9 +235,9 @@ async def test_a_worker_listens_only_while_it_is_ready() -> None:
     )
     await asyncio.sleep(0.2)
     assert started == []
-    for wanted in (1, 2):
+    for times in (1, 2):
         is_ready = True
-        await _until(serves)
+        await _until(partial(serves, times))
         is_ready = False
         await _until(refused)
     os.kill(os.getpid(), signal.SIGTERM)
