@@ -3,7 +3,7 @@
 Every port has a fake in tests/fakes and at least one adapter; all pass the same contract suite.
 """
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -86,11 +86,11 @@ ModelEvent = ModelText | ModelReasoning | ModelUsage | ModelFinish
 
 
 class Model(Protocol):
-    """A chat model. Closing the iterator closes the call."""
+    """A chat model. Closing the generator closes the call."""
 
     def stream(
         self, messages: Sequence[Message], options: ModelOptions
-    ) -> AsyncIterator[ModelEvent]:
+    ) -> AsyncGenerator[ModelEvent, None]:
         """Answer. Raises ModelUnavailable or ModelRefused, also in the middle."""
         ...
 

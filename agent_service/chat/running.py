@@ -1,0 +1,183 @@
+"""One running turn: numbers its events, stores them, hands them on, and closes the turn."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+
+import structlog
+
+from agent_service.domain.context import ContextReport
+from agent_service.domain.errors import DomainError, LeaseLost, StoreUnavailable
+from agent_service.domain.model import (
+    ContextAssembled,
+    Delta,
+    Done,
+    Event,
+    Failed,
+    TurnEvent,
+)
+from agent_service.ports import Clock, TurnClosing, TurnLease, TurnStore
+
+log = structlog.get_logger("agent")
+
+CANCELLED = Done("cancelled", incomplete=True)
+SHUTTING_DOWN = Failed("SHUTTING_DOWN", "this server is shutting down")
+LOST = Failed("TURN_LOST", "the turn was taken over by another process")
+NOT_STORED = Failed("STORE_UNAVAILABLE", "the answer could not be stored")
+INTERNAL = Failed("INTERNAL", "the turn failed inside the server")
+CLOSE_TRIES = 5
+CLOSE_PAUSE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """Seconds between signs of life, between writes of events, and events that may wait."""
+
+    heartbeat: float
+    event_batch: float
+    queue: int = 64
+
+
+class RunningTurn:
+    """A turn whose lease is ours.
+
+    Its work runs in a task of its own, so that a reader who leaves does not take the closing
+    transaction along. The queue to the reader is bounded: a slow reader slows the model.
+    """
+
+    def __init__(
+        self, store: TurnStore, lease: TurnLease, started: TurnEvent, clock: Clock, pace: Pace
+    ) -> None:
+        self.lease = lease
+        self._store = store
+        self._clock = clock
+        self._pace = pace
+        self._seq = started.seq
+        self._unstored: list[TurnEvent] = []
+        self._answer: list[str] = []
+        self._report: ContextReport | None = None
+        self._queue: asyncio.Queue[TurnEvent] = asyncio.Queue(pace.queue)
+        self._has_reader = True
+        self._work: asyncio.Task[Done | Failed] | None = None
+        self._ending: Done | Failed = CANCELLED
+
+    async def run(self, events: AsyncGenerator[Event, None]) -> Done | Failed:
+        """Follow the events to their end, however it comes, and give the last one as stored."""
+        self._work = asyncio.create_task(self._follow(events))
+        beating = asyncio.create_task(self._beat())
+        storing = asyncio.create_task(self._keep_storing())
+        try:
+            await asyncio.wait([self._work])
+            ending = self._ending if self._work.cancelled() else self._work.result()
+            storing.cancel()
+            await asyncio.wait([storing])
+            last = ending if ending is LOST else await self._close(ending)
+        finally:
+            beating.cancel()
+            storing.cancel()
+        await self._hand_on(TurnEvent(self._seq + 1, last))
+        return last
+
+    async def events(self) -> AsyncIterator[TurnEvent]:
+        """Give the events after started as they come, the last one included."""
+        while True:
+            event = await self._queue.get()
+            yield event
+            if event.last:
+                return
+
+    def end(self, ending: Done | Failed) -> None:
+        """Stop the work, close the model call, and let the turn end with that event."""
+        self._ending = ending
+        if self._work is not None:
+            self._work.cancel()
+
+    def leave(self, grace: float) -> None:
+        """Go on without a reader for that long, then end as cancelled."""
+        self._has_reader = False
+        while not self._queue.empty():
+            self._queue.get_nowait()
+        if grace > 0:
+            asyncio.get_running_loop().call_later(grace, self.end, CANCELLED)
+        else:
+            self.end(CANCELLED)
+
+    async def _follow(self, events: AsyncGenerator[Event, None]) -> Done | Failed:
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    if isinstance(event, Done | Failed):
+                        return event
+                    await self._emit(event)
+        except DomainError as error:
+            return Failed(error.reason, str(error))
+        except Exception:  # the last wall before a turn that would stay open
+            log.exception("turn_failed", turn_id=self.lease.turn_id)
+        return INTERNAL
+
+    async def _emit(self, event: Event) -> None:
+        if isinstance(event, Delta):
+            self._answer.append(event.text)
+        elif isinstance(event, ContextAssembled):
+            self._report = event.report
+        self._seq += 1
+        numbered = TurnEvent(self._seq, event)
+        self._unstored.append(numbered)
+        await self._hand_on(numbered)
+
+    async def _hand_on(self, event: TurnEvent) -> None:
+        if self._has_reader:
+            await self._queue.put(event)
+
+    async def _keep_storing(self) -> None:
+        while True:
+            await asyncio.sleep(self._pace.event_batch)
+            batch = list(self._unstored)
+            if not batch:
+                continue
+            try:
+                await self._store.append(self.lease, batch)
+            except StoreUnavailable:
+                continue  # they stay, and are stored with the next batch or at the end
+            except LeaseLost:
+                return self.end(LOST)
+            del self._unstored[: len(batch)]
+
+    async def _beat(self) -> None:
+        while True:
+            await asyncio.sleep(self._pace.heartbeat)
+            try:
+                cancelled = await self._store.heartbeat(self.lease, self._clock())
+            except StoreUnavailable:
+                continue  # the lease lasts several beats
+            except LeaseLost:
+                return self.end(LOST)
+            if cancelled:
+                return self.end(CANCELLED)
+
+    async def _close(self, ending: Done | Failed) -> Done | Failed:
+        """Store the end; told to the reader only after that. What cannot be stored is said."""
+        closing = TurnClosing(
+            events=[*self._unstored, TurnEvent(self._seq + 1, ending)],
+            answer="".join(self._answer),
+            incomplete=isinstance(ending, Failed) or ending.incomplete,
+            report=self._final_report(ending),
+            now=self._clock(),
+        )
+        for _ in range(CLOSE_TRIES):
+            try:
+                await self._store.close(self.lease, closing)
+            except StoreUnavailable:
+                await asyncio.sleep(CLOSE_PAUSE)
+            except LeaseLost:
+                return LOST
+            else:
+                return ending
+        log.error("turn_not_stored", turn_id=self.lease.turn_id)
+        return NOT_STORED
+
+    def _final_report(self, ending: Done | Failed) -> ContextReport | None:
+        if self._report is None or isinstance(ending, Failed):
+            return self._report
+        return replace(self._report, actual_prompt_tokens=ending.actual_prompt_tokens)
