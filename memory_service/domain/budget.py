@@ -80,7 +80,7 @@ def _within(
     sizes = {row.candidate.memory.memory_id: size_of(row) for row in ranked}
     kept = [row for row in _by_priority(ranked) if sizes[row.candidate.memory.memory_id] <= budget]
     total = sum(sizes[row.candidate.memory.memory_id] for row in kept)
-    while total > budget:
+    while kept and total > budget:
         total -= sizes[kept.pop().candidate.memory.memory_id]
     return _split(ranked, kept, reason)
 
