@@ -5,6 +5,7 @@ v·μ per row is enough once the index has given q·v.
 """
 
 from collections.abc import Mapping
+from math import inf, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ class Centre:
     """μ and v·μ of one user's rows, by slot: one snapshot, over the N rows that had a vector."""
 
     def __init__(self) -> None:
-        self._mean: Vector | None = None
+        self._mean: Vector = np.zeros(0, np.float32)
         self._square = 0.0
         self._typical = 0.0
         """Mean of v·μ at the snapshot: stands in for a row whose vector came later."""
@@ -51,7 +52,7 @@ class Centre:
         self._moved += 1
         if self._kept is not None:
             self._kept[slot] = usable
-        elif self._mean is not None:
+        else:
             self._along[slot] = usable @ self._mean
 
     def remove(self, slot: int) -> None:
@@ -101,7 +102,7 @@ class Centre:
         usable = unit(query)
         if usable is None:
             return np.zeros(len(slots))
-        if self._mean is None:
+        if not self._rows:
             return np.maximum(cosines, 0.0)
         across = float(usable @ self._mean)
         along = np.where(self._known[slots], self._along[slots], self._typical)
@@ -113,7 +114,6 @@ class Centre:
     def _snapshot(self, vectors: Mapping[int, Vector]) -> None:
         self._rows = len(vectors)
         self._moved = 0
-        self._mean, self._square, self._typical = None, 0.0, 0.0
         if not vectors:
             return
         slots = np.fromiter(vectors, np.intp, len(vectors))
@@ -128,7 +128,7 @@ class Centre:
 def unit(vector: Vector) -> Vector | None:
     """Give the vector at unit length, or None if it has no direction."""
     exact = np.asarray(vector, np.float32)
-    length = float(np.sqrt(exact @ exact))
-    if not _NOTHING < length < np.inf:
+    length = sqrt(float(exact @ exact))
+    if not _NOTHING < length < inf:
         return None
     return exact / np.float32(length)

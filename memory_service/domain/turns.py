@@ -16,15 +16,18 @@ from memory_service.domain.model import Memory
 LONGEST_PAUSE = timedelta(seconds=3_600)
 """Turns of a conversation that are further apart are no neighbours (RECALL 1.4)."""
 
-_NOTE = re.compile(r"\s*\[[^\[\]]*\]\s*$")
-_QUESTION = re.compile(r"[?？][\s\"'”’»)\]）】」』》]*$")
+_CLOSING = " \t\r\n\u3000\"'”’»)]）】」』》"
 _SPEAKER = re.compile(r"\s*(?:[(（][^)）]*[)）]\s*)?([^:：\n]{1,31})[:：]")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 
 
 def asks(text: str) -> bool:
     """Tell whether a turn ends with a question mark, but for quotes, brackets and one [note]."""
-    return _QUESTION.search(_NOTE.sub("", text, count=1)) is not None
+    words = text.rstrip()
+    note = words.rfind("[")
+    if note >= 0 and words.find("]", note) == len(words) - 1:
+        words = words[:note]
+    return words.rstrip(_CLOSING).endswith(("?", "？"))
 
 
 def speaker_of(memory: Memory) -> str:

@@ -20,8 +20,9 @@ _LATIN = "a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u1e00-\u1eff\u2c60-\u2c7f\u
 _MARKS = "\u0300-\u036f"
 """Accents that compose with no letter stay inside their word."""
 _CJK = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\U00020000-\U0003ffff"
+_ASCII_WORD = re.compile("[a-z0-9]+(?:'[a-z]+)?")
 _WORD = re.compile(
-    f"([{_LATIN}0-9][{_LATIN}0-9{_MARKS}]*)(?:['’]([{_LATIN}{_MARKS}]+))?"
+    f"([{_LATIN}0-9][{_LATIN}0-9{_MARKS}]*(?:['’][{_LATIN}{_MARKS}]+)?)"
     f"|([{_CJK}]+)"
     # The rest of the world's letters; vowel signs of Arabic, Hebrew and Indic scripts are no
     # letters to Python, and would cut words.
@@ -49,26 +50,23 @@ def tokens(text: str) -> list[str]:
     every character and every pair of neighbours. Words of other scripts stay as they are.
     """
     lowered = text.lower()
-    if not lowered.isascii():
-        # lower() writes the Turkish capital İ as i and a dot that composes with nothing.
-        lowered = unicodedata.normalize("NFC", lowered.replace("i\u0307", "i"))
+    if lowered.isascii():
+        return list(filter(None, map(_stem, _ASCII_WORD.findall(lowered))))
+    # lower() writes the Turkish capital İ as i and a dot that composes with nothing.
+    lowered = unicodedata.normalize("NFC", lowered.replace("i\u0307", "i"))
     given: list[str] = []
-    for word, ending, run, other in _WORD.findall(lowered):
-        if word:
-            stem = _stem(word, ending)
-            if stem:
-                given.append(stem)
-        elif run:
+    for word, run, other in _WORD.findall(lowered):
+        if run:
             given.extend(run)
             given.extend(map(str.__add__, run, run[1:]))
         else:
-            given.append(other)
-    return given
+            given.append(_stem(word) if word else other)
+    return list(filter(None, given))
 
 
 @lru_cache(maxsize=65_536)
-def _stem(word: str, ending: str) -> str:
-    """Give the token of a Latin word and what followed its apostrophe; empty for a stop word."""
-    if len(word) == 1 and len(ending) > _LONGEST_ENDING:
-        word = ending
-    return "" if word in STOP_WORDS else str(_stemmers.english.stemWord(word))
+def _stem(word: str) -> str:
+    """Give the token of a Latin word, which may hold an apostrophe; empty for a stop word."""
+    head, _, ending = word.replace("’", "'").partition("'")
+    kept = ending if len(head) == 1 and len(ending) > _LONGEST_ENDING else head
+    return "" if kept in STOP_WORDS else str(_stemmers.english.stemWord(kept))

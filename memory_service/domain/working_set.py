@@ -26,9 +26,9 @@ Change = tuple[Memory, Vector | None]
 """A memory in any status, and its embedding if there is one."""
 
 _ROW_BYTES = 1_700
-"""A memory without its texts, its entries in every column and dictionary: measured."""
+"""A memory without its texts, and its entries in every column and dictionary; rather too many."""
 _POSTING_BYTES = 30
-"""A posting and its share of the vocabulary: measured."""
+"""A posting and its share of the vocabulary."""
 
 
 class WorkingSet:
