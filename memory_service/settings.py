@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable
 from os import environ
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 PREFIX = "MEMORY_"
@@ -84,7 +84,9 @@ class Settings(BaseSettings):
     embedder_model: str = ""
     """Model that the embedder is asked for."""
     embedder_dims: Annotated[int, Field(ge=0, le=8192)] = 0
-    """Length of its vectors. 0: as it gives them."""
+    """Length of its vectors; openai needs it, hash takes 512 for 0."""
+    embedder_ask_dims: bool = False
+    """Ask openai for vectors of that length, for models that can shorten them."""
     embed_timeout: Seconds = 0.5
     """How long a write waits for its embedding; without one the relay makes it later."""
     llm_base_url: str = ""
@@ -107,12 +109,10 @@ class Settings(BaseSettings):
     retrieve_timeout: Seconds = 1.5
     """Longest Retrieve, also when the caller would wait longer."""
     semantic_timeout: Seconds = 0.4
-    """Longest wait for embedder and index together, at most half of the time left."""
-    preference_limit: Budget = 5
-    """Most preferences that the pinned leg brings."""
+    """Longest wait for embedder and index together; half of the time left is never exceeded."""
     rows_limit: Count = 20_000
     """Most rows of a user that are searched without Milvus: explicit, important, recent first."""
-    working_set_bytes: Annotated[int, Field(ge=0)] = 512 * 1024 * 1024
+    working_set_bytes: Annotated[int, Field(ge=0)] = 256 * 1024 * 1024
     """Memory for what is kept about users between their requests."""
     rank_importance_weight: Weight = 0.35
     """Weight of importance in the score."""
@@ -147,11 +147,11 @@ class Settings(BaseSettings):
 
     worker: bool = True
     """Run the workers inside serve; off where `memory-service worker` runs beside it."""
-    relay_poll: Seconds = 0.2
+    relay_poll: Seconds = 0.5
     """How often the relay looks for what the index has to be told."""
-    relay_batch: Count = 200
+    relay_batch: Count = 64
     """Memories that the relay tells the index at once."""
-    relay_lease: Seconds = 30.0
+    relay_lease: Seconds = 60.0
     """How long a relay may hold a batch before another one takes it."""
     verbatim_turns: bool = False
     """Let users have their turns kept word for word."""
@@ -159,6 +159,16 @@ class Settings(BaseSettings):
     """How long a worker may hold a job before another one takes it."""
     job_max_attempts: Count = 6
     """Attempts before a job is parked."""
+
+    @model_validator(mode="after")
+    def _openai_is_complete(self) -> Self:
+        if self.embedder == "openai":
+            names = ("embedder_base_url", "embedder_model", "embedder_dims")
+            missing = [f"{PREFIX}{name.upper()}" for name in names if not getattr(self, name)]
+            if missing:
+                message = f"the openai embedder needs {', '.join(missing)}"
+                raise ValueError(message)
+        return self
 
     @property
     def database_address(self) -> str:

@@ -77,3 +77,11 @@ def test_variables_that_are_no_knobs_are_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("MEMORY_EMBEDER", "use")
     assert unknown_variables() == ["MEMORY_EMBEDER"]
     assert unknown_variables(["MEMORY_CUT", "PATH"]) == []
+
+
+def test_an_openai_embedder_must_be_described() -> None:
+    with pytest.raises(ValidationError, match="MEMORY_EMBEDDER_MODEL, MEMORY_EMBEDDER_DIMS"):
+        Settings(embedder="openai", embedder_base_url="http://127.0.0.1:1/v1")
+    assert Settings(
+        embedder="openai", embedder_base_url="http://x/v1", embedder_model="m", embedder_dims=8
+    )

@@ -1,0 +1,191 @@
+"""What the commands of the command line do."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from memory_service.adapters.embedder_local import EmbedderMissing
+from memory_service.adapters.milvus import IndexBroken, IndexBusy
+from memory_service.app import make_backfill, migrate, open_app, server_settings
+from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable, StoreUnavailable
+from memory_service.settings import Settings
+from memory_service.upkeep.reindex import Progress, reindex
+from rpc import loop
+from rpc.listen import check_safe, parse
+from rpc.server import RunningServer, serve_until_signal, stop_signals
+from rpc.telemetry import configure_logging, start_metrics
+from rpc.workers import run_workers
+
+DONE, FAILED, BAD_SETTINGS = 0, 1, 2
+
+_REFUSALS = (EmbedderMissing, ValueError)
+"""Settings that cannot be followed; BadListen and UnsafeListen are ValueErrors."""
+_FAILURES = (
+    IndexBusy,
+    IndexBroken,
+    IndexUnavailable,
+    EmbedderUnavailable,
+    StoreUnavailable,
+    SQLAlchemyError,
+    OSError,
+    RuntimeError,
+)
+
+
+def run(options: argparse.Namespace, settings: Settings) -> int:
+    """Run a command and give its exit code; what went wrong is one line on stderr."""
+    try:
+        return _COMMANDS[options.command](settings, options)
+    except _REFUSALS as error:
+        _complain(str(error))
+        return BAD_SETTINGS
+    except _FAILURES as error:
+        _complain(_reason(error))
+        return FAILED
+
+
+def _serve(settings: Settings, options: argparse.Namespace) -> int:
+    workers = options.workers or settings.workers
+    if workers > 1 and (settings.on_sqlite or settings.on_lite):
+        what = "SQLite" if settings.on_sqlite else "an embedded Milvus"
+        _complain(
+            f"{what} serves one process: use 1 worker, or MySQL or MariaDB and a Milvus server"
+        )
+        return BAD_SETTINGS
+    check_safe(parse(settings.listen), settings.service_token.get_secret_value())
+    _configure_logging(settings)
+    if settings.on_sqlite:
+        migrate(settings)
+    if workers > 1:
+        return run_workers(workers, settings.listen, serve_beside_others, grace=settings.grace)
+    return loop.run(_serve_here(settings))
+
+
+def serve_beside_others(address: str, number: int) -> None:
+    """Serve in a worker process on the address that the parent holds."""
+    settings = Settings()
+    _configure_logging(settings)
+    sys.exit(loop.run(_serve_here(settings, address=address, number=number, shared=True)))
+
+
+async def _serve_here(
+    settings: Settings, *, address: str = "", number: int = 0, shared: bool = False
+) -> int:
+    async with AsyncExitStack() as closing:
+        closing.callback(start_metrics(settings.metrics_listen, worker=number).close)
+        app = await closing.enter_async_context(open_app(settings))
+        if settings.worker:
+            await closing.enter_async_context(app.worker.running())
+        await serve_until_signal(
+            server_settings(settings, listen=address, shared=shared),
+            app.service,
+            ready=app.ready,
+            on_start=_announce,
+        )
+    return DONE
+
+
+def _announce(server: RunningServer) -> None:
+    """Say where it listens: with port 0 nobody knows otherwise."""
+    sys.stdout.write(f"listening on {server.address}\n")
+    sys.stdout.flush()
+
+
+def _worker(settings: Settings, _options: argparse.Namespace) -> int:
+    _configure_logging(settings)
+    if settings.on_sqlite:
+        migrate(settings)
+    return loop.run(_work(settings))
+
+
+async def _work(settings: Settings) -> int:
+    async with AsyncExitStack() as closing:
+        closing.callback(start_metrics(settings.metrics_listen).close)
+        app = await closing.enter_async_context(open_app(settings))
+        await closing.enter_async_context(app.worker.running())
+        with stop_signals() as signals:
+            await signals.first.wait()
+    return DONE
+
+
+def _migrate(settings: Settings, options: argparse.Namespace) -> int:
+    version = migrate(settings)
+    _tell(json.dumps({"schema": version}) if options.json else f"the schema is at {version}")
+    return DONE
+
+
+def _reindex(settings: Settings, options: argparse.Namespace) -> int:
+    _configure_logging(settings)
+    return loop.run(_fill(settings, as_json=options.json))
+
+
+async def _fill(settings: Settings, *, as_json: bool) -> int:
+    async with open_app(settings) as app:
+        if app.index is None:
+            _complain("MEMORY_MILVUS_URI is off: there is no index to fill")
+            return BAD_SETTINGS
+        backfill = make_backfill(settings, app.store, app.embedder, app.index)
+        async for progress in reindex(backfill):
+            _tell(json.dumps(asdict(progress)) if as_json else _line(progress))
+    return DONE
+
+
+def _line(progress: Progress) -> str:
+    said = f"{progress.done} of {progress.total} memories"
+    if progress.unusable:
+        said += f", {progress.unusable} without a usable vector"
+    return said + (": ready" if progress.ready else "")
+
+
+def _config(settings: Settings, options: argparse.Namespace) -> int:
+    shown = settings.shown()
+    if options.json:
+        _tell(json.dumps(shown, indent=2))
+        return DONE
+    for name, knob in shown.items():
+        _tell(f"# {knob['description']}\n{name}={_plain(knob['value'])}\n")
+    return DONE
+
+
+def _plain(value: object) -> str:
+    """Give a value as the environment would say it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value)
+
+
+_COMMANDS: dict[str, Callable[[Settings, argparse.Namespace], int]] = {
+    "serve": _serve,
+    "worker": _worker,
+    "migrate": _migrate,
+    "reindex": _reindex,
+    "config": _config,
+}
+
+
+def _configure_logging(settings: Settings) -> None:
+    configure_logging("memory_service", settings.log_level, settings.log_json)
+
+
+def _reason(error: Exception) -> str:
+    """Give one line; a driver's text instead of SQLAlchemy's, which repeats the statement."""
+    if isinstance(error, DBAPIError) and error.orig is not None:
+        return f"the database does not do it: {error.orig}"
+    if isinstance(error, (IndexUnavailable, EmbedderUnavailable)):
+        what = "index" if isinstance(error, IndexUnavailable) else "embedder"
+        return f"the {what} does not answer: {error.cause}"
+    return str(error) or type(error).__name__
+
+
+def _tell(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _complain(line: str) -> None:
+    sys.stderr.write(f"memory-service: {' '.join(line.split())}\n")

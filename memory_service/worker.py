@@ -1,0 +1,55 @@
+"""What runs beside the RPCs: loops that are started again when they fail."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import structlog
+from prometheus_client import Gauge
+
+Loop = Callable[[], Awaitable[None]]
+"""Works until it is cancelled."""
+
+INDEX_OUTBOX_DEPTH = Gauge("memory_index_outbox_depth", "Changes that the index was not told yet")
+
+_log = structlog.get_logger(__name__)
+
+
+class Worker:
+    """Runs named loops; one that fails pauses, at first that many seconds, then twice as long."""
+
+    def __init__(
+        self, loops: Mapping[str, Loop], *, pause: float = 1.0, longest: float = 60.0
+    ) -> None:
+        self._loops = dict(loops)
+        self._pause = pause
+        self._longest = longest
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the loops inside, and cancel them at the end."""
+        tasks = [
+            asyncio.create_task(self._keep(name, loop), name=name)
+            for name, loop in self._loops.items()
+        ]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _keep(self, name: str, loop: Loop) -> None:
+        pause = self._pause
+        while True:
+            begun = asyncio.get_running_loop().time()
+            try:
+                await loop()
+            except Exception:  # noqa: BLE001 — the top of a loop, see DESIGN
+                _log.exception("worker_loop_failed", loop=name)
+            else:
+                _log.error("worker_loop_ended", loop=name)
+            if asyncio.get_running_loop().time() - begun > self._longest:
+                pause = self._pause
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, self._longest)
