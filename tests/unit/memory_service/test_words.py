@@ -1,7 +1,7 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.domain.words import STOP_WORDS, tokens
@@ -74,6 +74,7 @@ def test_threads_agree_on_the_stems() -> None:
         assert list(pool.map(tokens, words)) == [tokens(word) for word in words]
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_tokens_are_never_empty_nor_stop_words_and_ignore_case(text: str) -> None:
     found = tokens(text)

@@ -68,7 +68,7 @@ ROWS = st.lists(_row(), max_size=12, unique_by=lambda row: row[0].memory_id)
 
 def _same(one: Scored, other: Scored) -> None:
     scores = _by_id(one), _by_id(other)
-    assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
     assert one.n == other.n
     assert one.max_cosine == pytest.approx(other.max_cosine)
 
@@ -77,11 +77,12 @@ ALL_IDS = [f"m{i:02}" for i in range(31)]
 
 
 def _by_id(scored: Scored) -> Mapping[str, float]:
-    """Give the scores that are more than the rounding errors of single precision."""
-    found = {row.memory_id: row.score for row in scored if row.score > 1e-5}
+    """Give every id its score, 0 without one: rounding decides whether a tiny one is there."""
+    found = dict(zip(scored.ids, scored.scores.tolist(), strict=True))
     return {one: found.get(one, 0.0) for one in ALL_IDS}
 
 
+@settings(deadline=None)
 @given(ROWS, TEXT, VECTOR)
 def test_scores_are_finite_and_in_order_below_one(
     rows: list[Change], text: str, query: Vector | None
@@ -96,6 +97,7 @@ def test_scores_are_finite_and_in_order_below_one(
         assert np.isfinite(list(scored.explain(position).values())).all()
 
 
+@settings(deadline=None)
 @given(ROWS, TEXT, VECTOR, st.randoms())
 def test_the_order_of_the_rows_never_matters(
     rows: list[Change], text: str, query: Vector | None, random: Random
@@ -108,7 +110,7 @@ def test_the_order_of_the_rows_never_matters(
     assert one.scores.tolist() == other.scores.tolist()
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(
     ROWS, st.lists(st.lists(st.tuples(_row(), st.booleans()), max_size=4), max_size=4), TEXT, VECTOR
 )
@@ -140,6 +142,7 @@ def test_changes_applied_give_what_building_anew_gives(
     assert changed.without_vector() == anew.without_vector()
 
 
+@settings(deadline=None)
 @given(ROWS, TEXT, VECTOR, st.sets(st.integers(0, 30)))
 def test_the_recipe_written_down_plainly_gives_the_same_scores(
     rows: list[Change], text: str, query: Vector | None, gated: set[int]
@@ -149,7 +152,5 @@ def test_the_recipe_written_down_plainly_gives_the_same_scores(
     scored = built(rows).score(question, allowed)
     expected = plain_recipe(rows, text, query, allowed)
     assert scored.n == len(allowed)
-    assert _by_id(scored) == pytest.approx(
-        {one: expected.get(one, 0.0) if expected.get(one, 0.0) > 1e-5 else 0.0 for one in ALL_IDS},
-        abs=1e-4,
-    )
+    plainly = {one: expected.get(one, 0.0) for one in ALL_IDS}
+    assert _by_id(scored) == pytest.approx(plainly, abs=1e-4)
