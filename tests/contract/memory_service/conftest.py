@@ -32,6 +32,12 @@ def sql(request: pytest.FixtureRequest) -> Iterator[tuple[SqlMemoryStore, Stores
     yield from _emptied(request.getfixturevalue(f"{request.param}_url"))
 
 
+@pytest.fixture
+def mariadb_sql(mariadb_url: str) -> Iterator[tuple[SqlMemoryStore, Stores]]:
+    """Give what only a server can do: lose connections, deadlock."""
+    yield from _emptied(mariadb_url)
+
+
 @pytest.fixture(params=["fake", *_ON_SQL])
 def stores(request: pytest.FixtureRequest) -> Iterator[Stores]:
     if request.param == "fake":
