@@ -43,6 +43,7 @@ class AgentSettings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Least level of log lines"
     )
+    log_json: bool = Field(default=False, description="Log lines as JSON")
 
     # ------------------------------------------------------------ storage
     data_dir: Path = Field(default=Path("data"), description="Folder of the default SQLite file")
@@ -110,10 +111,6 @@ class AgentSettings(BaseSettings):
         description="How strictly memories are held back that do not fit the message",
     )
     recall_timeout: Seconds = Field(default=0.8, description="Longest wait for memories in a turn")
-    relay: Literal["on", "off"] = Field(
-        default="on", description="Deliver turns to the memory service from inside serve"
-    )
-    relay_interval: Seconds = Field(default=1.0, description="Pause between looks into the outbox")
 
     # ------------------------------------------------------------ turns
     heartbeat: Seconds = Field(default=1.0, description="How often a turn says that it is alive")
@@ -141,9 +138,6 @@ class AgentSettings(BaseSettings):
         if self.reserved_output + self.context_safety >= self.context_window:
             message = "AGENT_CONTEXT_WINDOW leaves no room beside what is kept free"
             raise ValueError(message)
-        if self.workers > 1 and self.sqlalchemy_url.startswith("sqlite"):
-            message = "AGENT_WORKERS above 1 needs AGENT_DATABASE_URL of MySQL or MariaDB"
-            raise ValueError(message)
         return self
 
     @property
@@ -152,9 +146,9 @@ class AgentSettings(BaseSettings):
         return self.database_url.get_secret_value() or f"sqlite:///{self.data_dir / 'agent.db'}"
 
     @property
-    def is_embedded(self) -> bool:
-        """Tell whether the database is the default file, which serve migrates by itself."""
-        return not self.database_url.get_secret_value()
+    def on_sqlite(self) -> bool:
+        """Tell whether the database is a SQLite file, which serve migrates by itself."""
+        return self.sqlalchemy_url.startswith("sqlite")
 
     def instructions(self) -> str:
         """Give the instructions to the model. Raises OSError if the file cannot be read."""

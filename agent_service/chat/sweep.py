@@ -1,6 +1,7 @@
-"""Closing turns that nobody meets again."""
+"""Closing turns that nobody meets again, and forgetting those that nobody resumes any more."""
 
 import asyncio
+from datetime import timedelta
 
 import structlog
 
@@ -11,11 +12,17 @@ log = structlog.get_logger("agent")
 BATCH = 100
 
 
-async def close_lost_turns(store: TurnStore, clock: Clock, *, interval: float) -> None:
-    """Close turns whose lease ran out, every interval seconds, until cancelled."""
+async def close_lost_turns(
+    store: TurnStore, clock: Clock, *, interval: float, retention: timedelta
+) -> None:
+    """Look every interval seconds until cancelled.
+
+    Turns whose lease ran out are closed; those that ended longer ago than retention are forgotten.
+    """
     while True:
         try:
             closed = await store.close_expired(clock(), limit=BATCH)
+            await store.forget(before=clock() - retention, limit=BATCH)
         except StoreUnavailable:
             closed = 0
         if closed:

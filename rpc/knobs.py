@@ -1,0 +1,74 @@
+"""How a process shows its settings: every knob, as it is in force, secrets hidden."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings
+
+
+def shown(settings: BaseSettings) -> dict[str, dict[str, Any]]:
+    """Give each knob's value, default and description by variable, secrets hidden."""
+    return {
+        variable(settings, name): {
+            "value": _shown(getattr(settings, name)),
+            "default": _shown(field.default),
+            "description": " ".join((field.description or "").split()),
+        }
+        for name, field in type(settings).model_fields.items()
+    }
+
+
+def variable(settings: BaseSettings | type[BaseSettings], name: str) -> str:
+    """Give the environment variable of a field: its alias, else prefix and name in capitals."""
+    kind = settings if isinstance(settings, type) else type(settings)
+    alias = kind.model_fields[name].validation_alias if name in kind.model_fields else None
+    return str(alias) if alias else f"{kind.model_config['env_prefix']}{name.upper()}"
+
+
+def unknown_variables(kind: type[BaseSettings], names: Iterable[str]) -> list[str]:
+    """Give variables that look like knobs of these settings and are none: mostly typing errors."""
+    prefix = kind.model_config["env_prefix"]
+    known = {variable(kind, name) for name in kind.model_fields}
+    return sorted(name for name in names if name.startswith(prefix) and name not in known)
+
+
+def problems(kind: type[BaseSettings], error: ValidationError) -> list[str]:
+    """Give one line for each variable that is not acceptable."""
+    lines = []
+    for problem in error.errors():
+        place = [str(part) for part in problem["loc"]]
+        name = place[0] if place else ""
+        known = name in kind.model_fields
+        label = variable(kind, name) if known else name or "settings"
+        lines.append(f"{label}: {problem['msg']}")
+    return lines
+
+
+def as_text(knobs: dict[str, dict[str, Any]]) -> str:
+    """Write knobs as a file of variables with a comment above each."""
+    return "\n".join(
+        f"# {knob['description']}\n{name}={_plain(knob['value'])}\n" for name, knob in knobs.items()
+    )
+
+
+def _plain(value: object) -> str:
+    """Give a value as the environment would say it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, SecretStr):
+        return _without_password(value.get_secret_value())
+    return str(value) if isinstance(value, Path) else value
+
+
+def _without_password(secret: str) -> str:
+    """Give a URL without its password, stars for any other secret."""
+    if "://" not in secret:
+        return "***" if secret else ""
+    return re.sub(r"(?<=://)([^:/?#]*):.*@", r"\1:***@", secret)
