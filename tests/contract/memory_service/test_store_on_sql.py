@@ -143,6 +143,7 @@ async def test_a_snapshot_is_one_moment_and_the_next_one_is_fresh(sql: Sql) -> N
     assert in_snapshot(engine, revision) == 7
 
 
+@pytest.mark.mariadb
 async def test_a_deadlock_runs_the_whole_transaction_again(mariadb_sql: Sql) -> None:
     """Two transactions that lock two rows crosswise: one is rolled back, and runs again."""
     store, stores = mariadb_sql
@@ -170,6 +171,27 @@ async def test_a_deadlock_runs_the_whole_transaction_again(mariadb_sql: Sql) -> 
     assert len(runs) == 3
     levels = select(memories.c.sensitivity_level)
     assert in_snapshot(store.database.engine, lambda c: c.scalars(levels).all()) == [2, 2]
+
+
+@pytest.mark.mariadb
+async def test_of_two_first_writers_of_a_user_one_is_run_again(mariadb_sql: Sql) -> None:
+    _, stores = mariadb_sql
+    inserted, runs = threading.Event(), [0]
+
+    def first(transaction: Transaction) -> bytes:
+        inserted.set()
+        threading.Event().wait(0.5)  # the second waits for this row by then
+        return str(transaction.state.revision).encode()
+
+    def second(transaction: Transaction) -> bytes:
+        runs[0] += 1
+        return str(transaction.state.revision).encode()
+
+    one = asyncio.create_task(stores.writer.once("u1", RequestKey("1", "T", b""), first))
+    await asyncio.to_thread(inserted.wait, 10)
+    two = stores.writer.once("u1", RequestKey("2", "T", b""), second)
+    assert list(await asyncio.gather(one, two)) == [b"1", b"2"]
+    assert runs == [1]
 
 
 async def test_relays_and_writers_at_once_lose_nothing(sql: Sql) -> None:

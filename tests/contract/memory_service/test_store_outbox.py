@@ -106,6 +106,15 @@ async def test_a_change_after_it_was_told_is_told_again(stores: Stores) -> None:
     assert await told(stores, again, state=IndexState.REMOVED) == 1
 
 
+async def test_a_change_after_it_settled_is_told_again(stores: Stores) -> None:
+    (row,) = await stores.keep(memory("m1"))
+    await told(stores, *await claim(stores))
+    assert await stores.outbox.settle(before=stores.clock.now + timedelta(seconds=1)) == 1
+    await stores.change(row, replace(row, title="new", version=2))
+    assert await untold(stores) == {"m1": IndexState.PENDING}
+    assert [note.memory_id for note in await claim(stores)] == ["m1"]
+
+
 async def test_a_lease_that_ran_out_is_another_s(stores: Stores) -> None:
     await stores.keep(memory("m1"))
     (lost,) = await claim(stores, lease=5)
