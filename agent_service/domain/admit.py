@@ -9,6 +9,7 @@ from agent_service.domain.fit import Fate, Offer, dropped, fit, whole
 from agent_service.domain.ledger import Ledger
 from agent_service.domain.tokens import TokenCounter
 
+_TRUSTED = Trust.TRUSTED
 _Unit = Sequence[Offer]
 """Offers that are sent all or none: one, or those of an atomic group."""
 
@@ -38,6 +39,9 @@ class Admission:
         self._require(required)
         self._hold(optional)
         for unit in _units(optional):
+            for offer in unit:
+                if offer.section.component.min_tokens:
+                    self._ledger.release(offer.section.position, offer.openings)
             self._place(unit, lost=unit[0].section.component.atomic_group in halved)
 
     def shrink(self, excess: int) -> bool:
@@ -46,7 +50,7 @@ class Admission:
             return False
         unit = self._admitted[-1]
         offer = unit[-1]
-        index = offer.section.index
+        index = offer.section.position
         room = self.fates[index].cost - excess
         fate = fit(offer, room=room, counter=self._counter)
         if fate.status is Status.DROPPED or index in self._shrunk:
@@ -65,7 +69,7 @@ class Admission:
                     needed=offer.cost, usable=cap, ids=(offer.section.component.id,)
                 )
             self._ledger.spend(offer.cost + offer.join, offer.openings)
-            self.fates[offer.section.index] = whole(offer)
+            self.fates[offer.section.position] = whole(offer)
         if required and self._ledger.room < 0:
             raise BudgetExceeded(
                 needed=self._usable - self._ledger.room,
@@ -77,24 +81,24 @@ class Admission:
         """Stop at the first that asks for too much: it must not lose what it has to lower ones."""
         for offer in optional:
             component = offer.section.component
+            if not component.min_tokens:
+                continue
             tokens = min(component.min_tokens, offer.cost)
             uncut = component.truncate is Truncate.NONE and not component.fallback_text
-            if not tokens or (uncut and tokens < offer.cost):
+            if uncut and tokens < offer.cost:
                 continue
-            if not self._ledger.hold(offer.section.index, tokens + offer.join, offer.openings):
+            if not self._ledger.hold(offer.section.position, tokens + offer.join, offer.openings):
                 return
 
     def _place(self, unit: _Unit, *, lost: bool) -> None:
-        for offer in unit:
-            self._ledger.release(offer.section.index, offer.openings)
         if lost:
             self._drop(unit, Reason.GROUP)
             return
         spent = []
         for offer in unit:
             fate = self._fit(offer)
-            self.fates[offer.section.index] = fate
-            if fate.status is Status.DROPPED:
+            self.fates[offer.section.position] = fate
+            if not fate.texts:
                 break
             tokens = fate.cost + offer.join
             spent.append((tokens, offer.openings, self._ledger.spend(tokens, offer.openings)))
@@ -107,7 +111,9 @@ class Admission:
             self._drop(unit, Reason.GROUP)
 
     def _fit(self, offer: Offer) -> Fate:
-        room = self._ledger.available(offer.section.index, offer.openings) - offer.join
+        room = self._ledger.available(offer.section.position, offer.openings) - offer.join
+        if offer.section.component.trust is _TRUSTED:
+            return fit(offer, room=room, counter=self._counter)
         says = _says(offer)
         if says in self._said:
             return dropped(Reason.DUPLICATE)
@@ -118,18 +124,18 @@ class Admission:
 
     def _drop(self, unit: _Unit, reason: Reason) -> None:
         for offer in unit:
-            self.fates[offer.section.index] = dropped(reason if len(unit) == 1 else Reason.GROUP)
+            self.fates[offer.section.position] = dropped(reason if len(unit) == 1 else Reason.GROUP)
 
 
 def _rank(offer: Offer) -> tuple[int, int]:
-    return (-offer.section.component.priority, offer.section.index)
+    return (-offer.section.component.priority, offer.section.position)
 
 
 def _units(ranked: Sequence[Offer]) -> Iterable[_Unit]:
     """Give groups at the rank of their best, in them first what cannot be cut."""
     units: dict[str | int, list[Offer]] = {}
     for offer in ranked:
-        units.setdefault(offer.section.component.atomic_group or offer.section.index, []).append(
+        units.setdefault(offer.section.component.atomic_group or offer.section.position, []).append(
             offer
         )
     return [
@@ -143,7 +149,7 @@ def _units(ranked: Sequence[Offer]) -> Iterable[_Unit]:
 def _says(offer: Offer) -> tuple[str, ...]:
     """Give what tells a text that others wrote from others of its kind; empty: never the same."""
     component = offer.section.component
-    if component.trust is Trust.TRUSTED or component.atomic_group:
+    if component.atomic_group:
         return ()
     section = offer.section
     return (component.kind, component.role, section.body, *(item.text for item in section.items))

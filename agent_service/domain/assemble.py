@@ -115,13 +115,13 @@ def _reports(
     exact: bool,
 ) -> tuple[ComponentReport, ...]:
     """Say what became of each component, in the order of the input."""
-    counts = {offer.section.index: sum(offer.counts) for offer in offered}
+    counts = {offer.section.position: min(sum(offer.counts), INT32_MAX) for offer in offered}
     empty = dropped(Reason.EMPTY)
     return tuple(
         _component(
             section,
-            fates.get(section.index, empty),
-            min(counts.get(section.index, 0), INT32_MAX),
+            fates.get(section.position, empty),
+            counts.get(section.position, 0),
             exact=exact,
         )
         for section in rendered
@@ -130,7 +130,7 @@ def _reports(
 
 def _component(section: Section, fate: Fate, original: int, *, exact: bool) -> ComponentReport:
     component = section.component
-    text = SEPARATOR.join(fate.texts)
+    text = fate.texts[0] if len(fate.texts) == 1 else SEPARATOR.join(fate.texts)
     return ComponentReport(
         id=component.id,
         kind=component.kind,

@@ -31,7 +31,7 @@ def compose(
     """Write what was admitted and count it."""
     messages: list[Message] = []
     stable_messages = 0
-    sent = [place for place in places if fates[place.section.index].texts]
+    sent = [place for place in places if fates[place.section.position].texts]
     for _, group in groupby(sent, key=lambda place: place.message):
         together = list(group)
         messages += _messages(together, fates)
@@ -56,12 +56,12 @@ def compose(
 def _messages(together: Sequence[Place], fates: Mapping[int, Fate]) -> list[Message]:
     first = together[0].section
     if first.dialogue:
-        items = fates[first.index].items
+        items = fates[first.position].items
         return [Message(item.role, item.text) for item in items if item.role]
     chunks = []
     for _, group in groupby(together, key=lambda place: place.section.component.block):
         inside = [place.section for place in group]
         block = inside[0].component.block
-        texts = [text for section in inside for text in fates[section.index].texts]
+        texts = [text for section in inside for text in fates[section.position].texts]
         chunks += [opening(block) + "".join(texts) + closing(block)] if block else texts
     return [Message(first.component.role, SEPARATOR.join(chunks))]

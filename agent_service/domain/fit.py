@@ -1,7 +1,7 @@
 """How a section is made to fit: whole, by its fallback, cut, or not at all."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent_service.domain.components import Item, Truncate
 from agent_service.domain.context import Reason, Status
@@ -10,16 +10,21 @@ from agent_service.domain.sections import Section
 from agent_service.domain.tokens import TokenCounter
 from agent_service.domain.truncate import MIN_USEFUL, cut
 
+_FULL, _NONE = Status.FULL, Reason.NONE
+"""Once: looking up a member of an enum takes longer than all else in whole()."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+
+class Offer(NamedTuple):
     """A section with its price."""
 
     section: Section
+    texts: tuple[str, ...]
     counts: tuple[int, ...]
-    """Tokens of each of its texts."""
-    least: int
-    """Tokens that header and marker take if its text is cut."""
+    """Tokens of each text."""
+    cost: int
+    """What the whole section takes from the budget, join and openings apart."""
+    marker: int
+    """Tokens of the marker of a cut text."""
     join: int
     """The separator before it."""
     per_message: int
@@ -27,19 +32,8 @@ class Offer:
     openings: Mapping[str, int]
     """What it shares with others and the first of them pays, by name."""
 
-    @property
-    def cost(self) -> int:
-        """Give what the whole section takes from the budget, join and openings apart."""
-        return self.cost_of(self.counts)
 
-    def cost_of(self, counts: Sequence[int]) -> int:
-        """Give what texts of these tokens take."""
-        framing = self.per_message * len(counts) - self.join if self.per_message else 0
-        return sum(counts) + framing
-
-
-@dataclass(frozen=True, slots=True)
-class Fate:
+class Fate(NamedTuple):
     """What became of a section; without texts it is dropped."""
 
     status: Status
@@ -57,9 +51,13 @@ def dropped(reason: Reason) -> Fate:
 
 def whole(offer: Offer) -> Fate:
     """Say that a section is sent in full."""
-    section = offer.section
-    tokens = sum(offer.counts)
-    return Fate(Status.FULL, Reason.NONE, section.texts(), section.items, tokens, offer.cost)
+    tokens = sum(offer.counts) if offer.per_message else offer.cost
+    return Fate(_FULL, _NONE, offer.texts, offer.section.items, tokens, offer.cost)
+
+
+def cost(counts: Sequence[int], *, join: int, per_message: int) -> int:
+    """Give what texts of these tokens take; those of a dialogue have separators between them."""
+    return sum(counts) + per_message * len(counts) - join if per_message else counts[0]
 
 
 def fit(offer: Offer, *, room: int, counter: TokenCounter) -> Fate:
@@ -85,11 +83,14 @@ def fit(offer: Offer, *, room: int, counter: TokenCounter) -> Fate:
 
 
 def _cut(offer: Offer, how: Truncate, limit: int, reason: Reason, counter: TokenCounter) -> Fate:
-    if limit <= offer.least:
+    if limit <= offer.marker:
         return dropped(reason)
     section = offer.section
+    least = offer.marker + counter.count_many([f"{section.header}{section.end}"])[0]
+    if limit <= least:
+        return dropped(reason)
     body = ""
-    if limit >= offer.least + MIN_USEFUL:
+    if limit >= least + MIN_USEFUL:
         body = cut(
             section.body,
             how,
@@ -120,7 +121,8 @@ def _with_items(offer: Offer, limit: int, reason: Reason, counter: TokenCounter)
     if not items:
         return dropped(reason)
     texts = section.texts_of(items)
-    return Fate(Status.TRUNCATED, reason, texts, items, sum(counts), offer.cost_of(counts))
+    taken = cost(counts, join=offer.join, per_message=offer.per_message)
+    return Fate(Status.TRUNCATED, reason, texts, items, sum(counts), taken)
 
 
 def _sent(

@@ -1,7 +1,8 @@
 """Where sections stand, and what messages they become."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from operator import itemgetter
+from typing import NamedTuple
 
 from agent_service.domain.components import Block, Zone
 from agent_service.domain.errors import InvalidComponent
@@ -11,8 +12,7 @@ _Key = tuple[int, int, int, int]
 _RANK = {zone: rank for rank, zone in enumerate(Zone)}
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A section and the message that it is part of: places of one message stand side by side.
 
     Messages are fixed before anything is dropped, so that a dropped section never changes the
@@ -24,31 +24,39 @@ class Place:
 
 
 def layout(sections: Iterable[Section]) -> list[Place]:
-    """Order sections by zone, order, -priority, index; a block stands where its first would.
+    """Order sections by zone, order, -priority, position; a block stands where its first would.
 
     Neighbours of the same zone and role share a message; a message of a dialogue shares none.
     """
-    listed = sorted(((_key(section), section) for section in sections), key=lambda pair: pair[0])
-    anchors: dict[str, _Key] = {}
-    for key, section in listed:
-        if section.component.block:
-            anchors.setdefault(section.component.block.id, key)
-    if anchors:
-        listed.sort(key=lambda pair: (_anchor(pair[1], anchors, pair[0]), pair[0]))
     places = []
-    message, before = -1, None
-    for _, section in listed:
-        part = None if section.dialogue else (section.component.zone, section.component.role)
-        if part is None or part != before:
+    message = -1
+    zone, role = None, None
+    for section in _ordered(sections):
+        component = section.component
+        if section.dialogue:
             message += 1
-        before = part
+            zone = None
+        elif zone is not component.zone or role is not component.role:
+            message += 1
+            zone, role = component.zone, component.role
         places.append(Place(section, message))
     return places
 
 
+def _ordered(sections: Iterable[Section]) -> list[Section]:
+    keyed = sorted([(_key(section), section) for section in sections], key=itemgetter(0))
+    anchors: dict[str, _Key] = {}
+    for key, section in keyed:
+        if section.component.block:
+            anchors.setdefault(section.component.block.id, key)
+    if anchors:
+        keyed.sort(key=lambda pair: _anchor(pair[1], anchors, pair[0]))
+    return [section for _, section in keyed]
+
+
 def _key(section: Section) -> _Key:
     component = section.component
-    return (_RANK[component.zone], component.order, -component.priority, section.index)
+    return (_RANK[component.zone], component.order, -component.priority, section.position)
 
 
 def _anchor(section: Section, anchors: dict[str, _Key], own: _Key) -> _Key:

@@ -1,7 +1,7 @@
 """Who may spend how many tokens: what is left, and what is held back for whom."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 
 class Ledger:
@@ -21,13 +21,11 @@ class Ledger:
 
     def available(self, owner: int, openings: Mapping[str, int]) -> int:
         """Give how much text of this owner fits beside its openings and what others hold."""
-        unpaid = sum(
-            cost
-            for key, cost in openings.items()
-            if key not in self._open and not self._held_keys[key]
-        )
-        held = self._held_tokens - self._held.get(owner, 0) + self._held_opening_cost
-        return self.room - held - unpaid
+        left = self.room - self._held_tokens - self._held_opening_cost + self._held.get(owner, 0)
+        for key, price in openings.items():
+            if key not in self._open and not self._held_keys[key]:
+                left -= price
+        return left
 
     def hold(self, owner: int, tokens: int, openings: Mapping[str, int]) -> bool:
         """Keep tokens and openings free for owner; False: they are not there."""
@@ -35,9 +33,9 @@ class Ledger:
             return False
         self._held[owner] = tokens
         self._held_tokens += tokens
-        for key, cost in openings.items():
+        for key, price in openings.items():
             if key not in self._open and not self._held_keys[key]:
-                self._held_opening_cost += cost
+                self._held_opening_cost += price
             self._held_keys[key] += 1
         return True
 
@@ -46,21 +44,27 @@ class Ledger:
         if owner not in self._held:
             return
         self._held_tokens -= self._held.pop(owner)
-        for key, cost in openings.items():
+        for key, price in openings.items():
             self._held_keys[key] -= 1
             if key not in self._open and not self._held_keys[key]:
-                self._held_opening_cost -= cost
+                self._held_opening_cost -= price
 
-    def spend(self, tokens: int, openings: Mapping[str, int]) -> frozenset[str]:
+    def spend(self, tokens: int, openings: Mapping[str, int]) -> list[str]:
         """Take tokens and what is not open yet; give the keys that this opened."""
-        opened = frozenset(key for key in openings if key not in self._open)
-        self.room -= tokens + sum(openings[key] for key in opened)
-        self._held_opening_cost -= sum(openings[key] for key in opened if self._held_keys[key])
-        self._open |= opened
+        opened = [key for key in openings if key not in self._open]
+        self.room -= tokens
+        for key in opened:
+            self.room -= openings[key]
+            if self._held_keys[key]:
+                self._held_opening_cost -= openings[key]
+            self._open.add(key)
         return opened
 
-    def refund(self, tokens: int, openings: Mapping[str, int], opened: frozenset[str]) -> None:
+    def refund(self, tokens: int, openings: Mapping[str, int], opened: Iterable[str]) -> None:
         """Undo a spend."""
-        self._open -= opened
-        self.room += tokens + sum(openings[key] for key in opened)
-        self._held_opening_cost += sum(openings[key] for key in opened if self._held_keys[key])
+        self.room += tokens
+        for key in opened:
+            self.room += openings[key]
+            if self._held_keys[key]:
+                self._held_opening_cost += openings[key]
+            self._open.remove(key)

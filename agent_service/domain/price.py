@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from agent_service.domain.components import Budget
-from agent_service.domain.fit import Offer
+from agent_service.domain.fit import Offer, cost
 from agent_service.domain.layout import Place, closing, opening
 from agent_service.domain.ledger import Ledger
 from agent_service.domain.sections import SEPARATOR
@@ -19,27 +19,35 @@ def open_ledger(budget: Budget, counter: TokenCounter) -> Ledger:
 def offers(places: Sequence[Place], budget: Budget, counter: TokenCounter) -> list[Offer]:
     """Price all sections with one call of the counter."""
     texts = [place.section.texts() for place in places]
-    blocks = {block.id: block for place in places if (block := place.section.component.block)}
+    blocks = {part.id: part for place in places if (part := place.section.component.block)}
     pieces = [SEPARATOR, MARKER]
-    for block in blocks.values():
-        pieces += (opening(block), closing(block))
-    pieces += [f"{place.section.header}{place.section.end}" for place in places]
-    pieces += [text for several in texts for text in several]
-    counts = iter(counter.count_many(pieces))
-    separator, marker = next(counts), next(counts)
-    fences = {name: separator + next(counts) + next(counts) for name in blocks}
-    leasts = [marker + next(counts) for _ in places]
-    return [
-        Offer(
-            section=place.section,
-            counts=tuple(next(counts) for _ in several),
-            least=least,
-            join=0 if place.section.component.block else separator,
-            per_message=separator + budget.per_message if place.section.dialogue else 0,
-            openings=_openings(place, budget, fences),
-        )
-        for place, several, least in zip(places, texts, leasts, strict=True)
-    ]
+    for part in blocks.values():
+        pieces += (opening(part), closing(part))
+    for several in texts:
+        pieces += several
+    counts = counter.count_many(pieces)
+    separator, marker = counts[:2]
+    fences = {
+        name: separator + sum(counts[2 * place + 2 : 2 * place + 4])
+        for place, name in enumerate(blocks)
+    }
+    at = 2 + 2 * len(blocks)
+    shared: dict[tuple[int, str], dict[str, int]] = {}
+    priced = []
+    for place, several in zip(places, texts, strict=True):
+        section, message = place
+        mine = tuple(counts[at : at + len(several)])
+        at += len(several)
+        block = section.component.block
+        join = separator if block is None else 0
+        key = (message, "" if block is None else block.id)
+        openings = shared.get(key)
+        if openings is None:
+            openings = shared[key] = _openings(place, budget, fences)
+        per_message = separator + budget.per_message if section.dialogue else 0
+        taken = cost(mine, join=join, per_message=per_message)
+        priced.append(Offer(section, several, mine, taken, marker, join, per_message, openings))
+    return priced
 
 
 def _openings(place: Place, budget: Budget, fences: Mapping[str, int]) -> dict[str, int]:

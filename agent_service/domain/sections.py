@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from agent_service.domain.components import Component, Item, Trust
 from agent_service.domain.text import clean_text
@@ -12,6 +12,7 @@ SEPARATOR = "\n\n"
 MEMORY_BLOCK = "memory_context"
 """The block of memories; nobody may forge its fence, also where it is absent."""
 
+_TRUSTED = Trust.TRUSTED
 _BREAKS = "\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _INVISIBLE = "\u200b-\u200f\u2060\ufeff"
 _LINE_START = f"(?:^|(?<=[{_BREAKS}]))"
@@ -23,11 +24,13 @@ _UNPRINTABLE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
-    """A component as it would be sent, cleaned and escaped; index is its place in the input."""
+class Section(NamedTuple):
+    """A component as it would be sent, cleaned and escaped; position is its place in the input.
 
-    index: int
+    A tuple, since there are thousands and a frozen dataclass takes four times as long to make.
+    """
+
+    position: int
     component: Component
     header: str
     body: str
@@ -89,7 +92,7 @@ def _section(index: int, component: Component, fence: re.Pattern[str]) -> Sectio
         component,
         _header(component),
         _text(component, component.text, fence),
-        _text(component, component.fallback_text, fence),
+        component.fallback_text and _text(component, component.fallback_text, fence),
         items,
         "\n" if component.block else "",
     )
@@ -105,21 +108,28 @@ def one_line(text: str) -> str:
     return _UNPRINTABLE.sub(" ", clean_text(text)).strip()
 
 
+def _clean(text: str) -> str:
+    """Clean a text, at once if it can only be clean."""
+    return text if text.isascii() and "\0" not in text else clean_text(text)
+
+
 def _header(component: Component) -> str:
-    title = component.title and one_line(component.title)
+    title = component.title
+    if title and (not title.isprintable() or title.isspace() or "  " in title):
+        title = one_line(title)
     if not title:
         return ""
     return f"{title}\n" if component.block else f"# {title.upper()}\n"
 
 
 def _text(component: Component, text: str, fence: re.Pattern[str]) -> str:
-    text = clean_text(text)
-    if component.trust is Trust.TRUSTED:
+    text = _clean(text)
+    if component.trust is _TRUSTED:
         return text
     return _HEADER_LIKE.sub(r"\1\\", fence.sub("&lt;", text))
 
 
 def _item_text(component: Component, item: Item, fence: re.Pattern[str]) -> str:
     """Clean an item; a line is indented under its dash, so only fences could be forged in it."""
-    text = clean_text(item.text)
-    return text if component.trust is Trust.TRUSTED else fence.sub("&lt;", text)
+    text = _clean(item.text)
+    return text if component.trust is _TRUSTED else fence.sub("&lt;", text)

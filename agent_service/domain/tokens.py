@@ -65,16 +65,17 @@ class FunctionCounter:
 def _weights() -> NDArray[np.float64]:
     """Give the tokens that each byte of UTF-8 stands for.
 
-    Fitted by hand to o200k: words 4 letters a token, numbers 3 digits, most punctuation a token for
-    two, Han a token for each, emoji and rare scripts up to 3; the bytes that continue a character
-    are counted with its first one.
+    Fitted by hand to o200k, so that with the margin common text of English, Chinese, Japanese,
+    Korean, Russian, Arabic and Thai, dialogues and code come out at 1.0 to 2 times its count;
+    random characters (keys, base64) come out too low. The bytes that continue a character are
+    counted with its first one.
     """
     weights = np.zeros(256)
-    weights[:0x80] = 0.5
+    weights[:0x80] = 0.6
     weights[list(b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")] = 0.25
-    weights[list(b"0123456789")] = 0.4
+    weights[list(b"0123456789")] = 0.5
     weights[ord(" ")] = 0.1
-    weights[0xC0:0xE0] = 0.6
+    weights[0xC0:0xE0] = 0.35
     weights[0xE0:0xF0] = 0.85
     weights[0xF0:] = 2.5
     return weights
@@ -83,6 +84,7 @@ def _weights() -> NDArray[np.float64]:
 _WEIGHTS = _weights()
 _MARGIN = 1.3
 _LEAST, _MOST = 0.5, 4.0
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +108,12 @@ class ByteClassEstimate:
         return ceil(self._factor * float(counts @ _WEIGHTS))
 
     def truncate(self, text: str, limit: int) -> str:
-        """Give the longest prefix whose estimate fits."""
+        """Give the longest prefix whose estimate fits; what goes on a character weighs nothing."""
         if limit <= 0:
             return ""
         data = _bytes(text)
-        end = int(np.searchsorted(np.cumsum(_WEIGHTS[data]), limit / self._factor, side="right"))
-        while 0 < end < len(data) and data[end] & 0xC0 == 0x80:  # noqa: PLR2004 — UTF-8 goes on
-            end -= 1
+        weights = np.cumsum(_WEIGHTS[data])
+        end = int(np.searchsorted(weights, limit / self._factor - _ROUNDING, side="right"))
         return data[:end].tobytes().decode(errors="surrogatepass")
 
     def observe(self, *, predicted: int, actual: int, weight: float = 0.2) -> "ByteClassEstimate":
@@ -122,7 +123,7 @@ class ByteClassEstimate:
         """
         if predicted <= 0 or actual <= 0:
             return self
-        seen = self._factor * actual / predicted / _MARGIN
+        seen = self._factor * actual / predicted
         moved = (1 - weight) * self.correction + weight * seen
         return replace(self, correction=min(max(moved, _LEAST), _MOST))
 

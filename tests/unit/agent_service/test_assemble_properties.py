@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -104,7 +105,7 @@ def test_p04_required_components_are_whole_or_nothing_is_sent(
     try:
         report = assemble(given_parts, budget, CHARACTERS).report
     except InvalidComponent as refused:
-        told = (refused.component in required, refused.problem)
+        told: object = (refused.component in required, refused.problem)
         expected: object = (True, "required, and blank")
     except BudgetExceeded as refused:
         told = (refused.needed > refused.usable, set(refused.ids))
@@ -485,7 +486,7 @@ class Calls:
         self.counted: list[int] = []
         self.truncated = 0
 
-    def count_many(self, texts: list[str]) -> list[int]:
+    def count_many(self, texts: Sequence[str]) -> Sequence[int]:
         self.counted.append(len(texts))
         return [len(text) for text in texts]
 
