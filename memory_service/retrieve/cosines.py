@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 
 from memory_service.domain.answer import ROWS_CUT
 from memory_service.domain.recall import LegState
-from memory_service.ports import MemoryReader, StoredRow, Vector
+from memory_service.ports import MemoryReader, Vector
 from memory_service.retrieve.held import Held
 from memory_service.retrieve.request import MOST_LOADED, Request
 from memory_service.retrieve.semantic import TIMEOUT, Embedded, Nearest, SemanticLeg
-from memory_service.retrieve.settings import RetrieveSettings
 from memory_service.retrieve.working_sets import WorkingSets
 
 
@@ -32,12 +31,10 @@ class Cosines:
         reader: MemoryReader,
         semantic: SemanticLeg,
         working_sets: WorkingSets,
-        settings: RetrieveSettings,
     ) -> None:
         self._reader = reader
         self._semantic = semantic
         self._working_sets = working_sets
-        self._settings = settings
 
     async def gather(
         self, request: Request, held: Held | None, embedded: Embedded, nearest: Nearest
@@ -98,8 +95,5 @@ class Cosines:
             sorted(missing)[-MOST_LOADED:],
             fingerprint=self._semantic.fingerprint,
         )
-        stored = [row for row in loaded if row.vector is not None]
-        without = [row.memory for row in loaded if row.vector is None]
-        without = without[: self._settings.embed_limit]
-        made = await self._semantic.embed_rows(without, until=request.until.rows)
-        held.learn((row.memory, row.vector) for row in [*stored, *map(StoredRow, without, made)])
+        rows = await self._semantic.with_vectors(loaded, until=request.until.rows)
+        held.learn((row.memory, row.vector) for row in rows)

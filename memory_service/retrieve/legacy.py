@@ -98,7 +98,9 @@ class LegacyMode:
         if not told and not pending:
             return {}, ()
         rows = await self._reader.load(user_id, [*pending, *told], fingerprint=fingerprint)
-        return told | _exact([row for row in rows if row.memory.memory_id in untold], vector), rows
+        unsure = [row for row in rows if row.memory.memory_id in untold]
+        fresh = await self._semantic.with_vectors(unsure, until=request.until.rows)
+        return told | _exact(fresh, vector), rows
 
     async def _best(self, request: Request, semantic: Source) -> Answer:
         limit = _limit(request.query)

@@ -40,7 +40,7 @@ class Retriever:
         self._working_sets = WorkingSets(
             reader, fingerprint=embedder.fingerprint, settings=chosen, executor=executor
         )
-        search = Search(reader, self._semantic, self._working_sets, chosen)
+        search = Search(reader, self._semantic, self._working_sets)
         self._hybrid = HybridMode(
             reader, self._semantic, search, clock=clock, weights=chosen.weights
         )

@@ -17,7 +17,6 @@ from memory_service.ports import MemoryReader, StoredRow
 from memory_service.retrieve.cosines import Cosines, Evidence
 from memory_service.retrieve.request import MOST_LOADED, Request
 from memory_service.retrieve.semantic import TIMEOUT, Embedded, Nearest, SemanticLeg
-from memory_service.retrieve.settings import RetrieveSettings
 from memory_service.retrieve.sources import source
 from memory_service.retrieve.started import started
 from memory_service.retrieve.working_sets import WorkingSets
@@ -31,12 +30,11 @@ class Search:
         reader: MemoryReader,
         semantic: SemanticLeg,
         working_sets: WorkingSets,
-        settings: RetrieveSettings,
     ) -> None:
         self._reader = reader
         self._semantic = semantic
         self._working_sets = working_sets
-        self._cosines = Cosines(reader, semantic, working_sets, settings)
+        self._cosines = Cosines(reader, semantic, working_sets)
 
     async def find(self, request: Request, embedding: asyncio.Task[Embedded]) -> Brought:
         """Give searched candidates, and what both legs did. Raises StoreUnavailable."""
@@ -77,23 +75,19 @@ class Search:
     async def _lone(
         self, request: Request, evidence: Evidence, nearest: Nearest
     ) -> Sequence[StoredRow]:
-        """Read the allowed rows that the index named and the working set does not hold.
+        """Read allowed rows that the working set does not hold, if it holds not all of them.
 
-        Without a working set also the rows that the index may not know yet.
+        Those that the index named, and those of which it may know older words or nothing yet.
         """
         held = evidence.held
-        if held is None:
-            wanted = [*sorted(request.pending)[-MOST_LOADED:], *nearest.cosines]
-        elif held.working.rows_cut:
-            wanted = [one for one in nearest.cosines if held.working.memory(one) is None]
-        else:
+        if held is not None and not held.working.rows_cut:
             return ()
+        named = [*nearest.cosines, *sorted(request.pending, reverse=True)[:MOST_LOADED]]
+        wanted = [one for one in dict.fromkeys(named) if not held or not held.working.memory(one)]
         if not wanted:
             return ()
         loaded = await self._reader.load(
-            request.gate.scope.user_id,
-            list(dict.fromkeys(wanted))[: 2 * MOST_LOADED],
-            fingerprint=self._semantic.fingerprint,
+            request.gate.scope.user_id, wanted, fingerprint=self._semantic.fingerprint
         )
         return [row for row in loaded if allows(request.gate, row.memory)]
 

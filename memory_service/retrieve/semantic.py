@@ -11,9 +11,9 @@ from memory_service.domain.centre import unit
 from memory_service.domain.cut import Ruler, make_ruler
 from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable
 from memory_service.domain.gate import Gate
-from memory_service.domain.model import Memory, MemoryType
+from memory_service.domain.model import MemoryType
 from memory_service.domain.text import indexed_text
-from memory_service.ports import Embedder, IndexFilter, Vector, VectorIndex
+from memory_service.ports import Embedder, IndexFilter, StoredRow, Vector, VectorIndex
 from memory_service.retrieve.settings import RetrieveSettings
 
 TIMEOUT = "timeout"
@@ -81,15 +81,18 @@ class SemanticLeg:
             return Embedded(failure=NO_VECTOR)
         return Embedded(vector=vector, notes=tuple(notes))
 
-    async def embed_rows(self, memories: Sequence[Memory], *, until: float) -> Sequence[Vector]:
-        """Embed memories, as given by the embedder; nothing if it fails."""
+    async def with_vectors(self, rows: Sequence[StoredRow], *, until: float) -> Sequence[StoredRow]:
+        """Give the rows that have an embedding, after embedding some of those that have none."""
+        stored = [row for row in rows if row.vector is not None]
+        bare = [row.memory for row in rows if row.vector is None][: self._settings.embed_limit]
+        if not bare:
+            return stored
         try:
             async with asyncio.timeout_at(until):
-                return list(
-                    await self._embedder.embed_documents([indexed_text(row) for row in memories])
-                )
+                made = await self._embedder.embed_documents([indexed_text(row) for row in bare])
         except (EmbedderUnavailable, TimeoutError):
-            return []
+            return stored
+        return [*stored, *map(StoredRow, bare, made)]
 
     async def nearest(self, vector: Vector, gate: Gate, *, until: float) -> Nearest:
         """Ask the index."""

@@ -7,7 +7,8 @@ from datetime import datetime
 from memory_service.domain.errors import StoreUnavailable
 from memory_service.ports import MemoryWriter
 
-_MOST_WAITING = 10_000
+MOST_WAITING = 10_000
+"""So many memories are kept for writing; while SQL is slow, later ones are not noted."""
 
 
 class Touches:
@@ -24,7 +25,7 @@ class Touches:
 
     def note(self, memory_ids: Iterable[str], now: datetime) -> None:
         """Remember that memories were recalled."""
-        if len(self._waiting) < _MOST_WAITING:
+        if len(self._waiting) < MOST_WAITING:
             self._waiting.update(dict.fromkeys(memory_ids, now))
         if self._waiting and (self._task is None or self._task.done()):
             self._task = asyncio.create_task(self._later())

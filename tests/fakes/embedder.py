@@ -24,7 +24,7 @@ class FakeEmbedder:
         dims: int = 64,
         lexical: bool = False,
     ) -> None:
-        self.table = dict(table or {})
+        self.table: dict[str, Sequence[float]] = dict(table or {})
         self.queries: list[str] = []
         self.documents: list[str] = []
         self.down = ""
