@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import logging
 import sys
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -170,6 +171,10 @@ _COMMANDS: dict[str, Callable[[Settings, argparse.Namespace], int]] = {
 
 def _configure_logging(settings: Settings) -> None:
     configure_logging("memory_service", settings.log_level, settings.log_json)
+    for library in ("alembic", "faiss", "milvus_lite"):
+        logging.getLogger(library).setLevel(logging.WARNING)
+    # Of the servers here only milvus-lite's uses it: a traceback for each RPC that it lacks.
+    logging.getLogger("grpc._server").setLevel(logging.CRITICAL)
 
 
 def _reason(error: Exception) -> str:

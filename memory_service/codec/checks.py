@@ -67,10 +67,12 @@ class Checks:
             self.refuse(field, "no control characters")
         return value
 
-    def names(self, field: str, values: Iterable[str], most: int) -> tuple[str, ...]:
+    def names(
+        self, field: str, values: Iterable[str], most: int, *, least: int = 0
+    ) -> tuple[str, ...]:
         """Give up to that many ids."""
         given = tuple(values)
-        self.count(field, len(given), 0, most)
+        self.count(field, len(given), least, most)
         return tuple(self.identifier(f"{field}[{i}]", v) for i, v in enumerate(given[:most]))
 
     def owner(self, field: str, value: str, user_id: str) -> None:

@@ -126,8 +126,7 @@ def batch_get_request(request: pb.BatchGetMemoriesRequest) -> tuple[str, Sequenc
     """Read BatchGetMemories: user_id, memory_ids in request order. Raises InvalidRequest."""
     check = Checks()
     user_id = check.identifier("user_id", request.user_id)
-    check.count("memory_ids", len(request.memory_ids), 1, MAX_IDS)
-    memory_ids = check.names("memory_ids", request.memory_ids, MAX_IDS)
+    memory_ids = check.names("memory_ids", request.memory_ids, MAX_IDS, least=1)
     check.passed()
     return user_id, memory_ids
 

@@ -39,7 +39,7 @@ def serve_memory(tmp_path: Path) -> Serve:
             "embedder": "hash",
             "listen": "127.0.0.1:0",
         } | knobs
-        settings = Settings(**chosen)
+        settings = Settings(**chosen | knobs)
         migrate(settings)
         async with open_app(settings) as app, app.worker.running():
             server = await start(server_settings(settings), app.service, ready=app.ready)
