@@ -1,0 +1,1 @@
+"""What has to happen without anybody asking: telling the index, filling a new one."""
