@@ -43,46 +43,43 @@ class Cosines:
         if embedded.vector is None:
             return Evidence(held=held, state=LegState.FAILED, reasons=(embedded.failure,))
         if nearest.failure:
-            return await self._fallback(request, held, embedded.vector, nearest.failure)
+            whole = await self._working_sets.at(
+                request.view.state, request.view.untold, whole=True, until=request.until.rows
+            )
+            return await self._exact(request, whole, embedded, nearest.failure, spare=held)
         if self._semantic.exact:
-            return await self._exact(request, held, embedded.vector, (), embedded.notes)
+            return await self._exact(request, held, embedded)
         cosines = {one: c for one, c in nearest.cosines.items() if one not in request.view.untold}
         if held is not None:
             await self._complete(request, held, request.pending | (held.bare & cosines.keys()))
             cosines |= held.cosines(embedded.vector, request.pending)
         return Evidence(held=held, vector=embedded.vector, cosines=cosines, reasons=embedded.notes)
 
-    async def _fallback(
-        self, request: Request, held: Held | None, vector: Vector, failure: str
-    ) -> Evidence:
-        """Take exact cosines from the embeddings in SQL: the index did not answer."""
-        whole = await self._working_sets.at(
-            request.view.state, request.view.untold, whole=True, until=request.until.rows
-        )
-        if whole is None:
-            return Evidence(held=held, vector=vector, state=LegState.FAILED, reasons=(failure,))
-        return await self._exact(request, whole, vector, (failure,), ())
-
     async def _exact(
         self,
         request: Request,
         held: Held | None,
-        vector: Vector,
-        failures: tuple[str, ...],
-        notes: tuple[str, ...],
+        embedded: Embedded,
+        failure: str = "",
+        spare: Held | None = None,
     ) -> Evidence:
-        if held is None:
-            return Evidence(held=None, vector=vector, state=LegState.FAILED, reasons=(TIMEOUT,))
-        await self._complete(
-            request, held, request.pending | (held.bare - request.view.untold.keys())
-        )
-        cut = (ROWS_CUT,) if held.working.rows_cut else ()
+        """Take exact cosines from the embeddings in SQL, because the index failed or is not used.
+
+        Without those embeddings in time spare serves the keywords.
+        """
+        if held is None or embedded.vector is None:
+            reasons = (failure or TIMEOUT,)
+            return Evidence(held=spare, state=LegState.FAILED, reasons=reasons)
+        bare = held.bare - request.view.untold.keys()
+        await self._complete(request, held, request.pending | bare)
+        problems = [failure] if failure else []
+        problems += [ROWS_CUT] if held.working.rows_cut else []
         return Evidence(
             held=held,
-            vector=vector,
-            cosines=held.cosines(vector),
-            state=LegState.DEGRADED if failures or cut else LegState.OK,
-            reasons=(*failures, *cut, *notes),
+            vector=embedded.vector,
+            cosines=held.cosines(embedded.vector),
+            state=LegState.DEGRADED if problems else LegState.OK,
+            reasons=(*problems, *embedded.notes),
         )
 
     async def _complete(self, request: Request, held: Held, wanted: Iterable[str]) -> None:
