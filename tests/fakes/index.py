@@ -1,6 +1,7 @@
 """A vector index in memory: VectorIndex, exact, with faults to switch on and off."""
 
 import asyncio
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
@@ -27,10 +28,13 @@ class FakeVectorIndex:
     async def search(
         self, vector: Vector, wanted: IndexFilter, *, limit: int
     ) -> Sequence[IndexHit]:
+        _check(wanted.user_id, wanted.assistant_id or "none", wanted.run_id or "none")
         await self._call("search")
+        if not np.isfinite(vector).all() or not vector.any():
+            return []
         query = vector / np.linalg.norm(vector)
         hits = [
-            IndexHit(memory_id, float(query @ (row / np.linalg.norm(row))))
+            IndexHit(memory_id, float(np.clip(query @ (row / np.linalg.norm(row)), -1.0, 1.0)))
             for memory_id, (memory, row) in self.rows.items()
             if _passes(wanted, memory)
         ]
@@ -42,14 +46,18 @@ class FakeVectorIndex:
             if row.vector is None or not np.isfinite(row.vector).all() or not row.vector.any():
                 message = f"{row.memory.memory_id} has no vector that can be indexed"
                 raise ValueError(message)
+        for row in rows:
+            assert row.vector is not None
             self.rows[row.memory.memory_id] = (row.memory, row.vector)
 
     async def remove(self, memory_ids: Sequence[str]) -> None:
+        _check(*memory_ids)
         await self._call("remove")
         for memory_id in memory_ids:
             self.rows.pop(memory_id, None)
 
     async def ids(self, user_id: str) -> frozenset[str]:
+        _check(user_id)
         await self._call("ids")
         return frozenset(one for one, (row, _) in self.rows.items() if row.user_id == user_id)
 
@@ -63,6 +71,14 @@ class FakeVectorIndex:
             await asyncio.Event().wait()
         if self.down:
             raise IndexUnavailable(self.down)
+
+
+def _check(*ids: str) -> None:
+    """Raise ValueError for an empty id (user_id must never mean everybody) and control ones."""
+    for one in ids:
+        if not one or any(unicodedata.category(character) in {"Cc", "Cs"} for character in one):
+            message = f"user_id and other ids are not empty and hold no control characters: {one!r}"
+            raise ValueError(message)
 
 
 def _passes(wanted: IndexFilter, memory: Memory) -> bool:
