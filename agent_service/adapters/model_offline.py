@@ -38,7 +38,8 @@ _WORDS: Mapping[Language, _Words] = {
     Language.ZH: _Words(
         no_model=(
             "尚未配置语言模型，因此这不是回答，只是展示本来会发送给模型的内容。\n"
-            "要得到回答，请设置 AGENT_LLM_MODEL；若不是 OpenAI 的模型，还请设置 AGENT_LLM_BASE_URL。"
+            "要得到回答，请设置 AGENT_LLM_MODEL；"
+            "若不是 OpenAI 的模型，还请设置 AGENT_LLM_BASE_URL。"
         ),
         memories="本来会发送的记忆：",
         no_memories="本来不会发送任何记忆。",
@@ -85,7 +86,7 @@ def notice(messages: Sequence[Message], *, tokens: int) -> str:
     sent = words.sent.format(
         all=len(messages), system=system, earlier=max(len(messages) - system - 1, 0), tokens=tokens
     )
-    return "\n\n".join([words.no_model, shown, sent])
+    return f"{words.no_model}\n\n{shown}\n\n{sent}"
 
 
 def _last_of_user(messages: Sequence[Message]) -> str:

@@ -105,12 +105,10 @@ def wished_fields(endpoint: ModelEndpoint, options: ModelOptions) -> Mapping[str
 
 
 def _thinking(form: ThinkingForm, *, on: bool) -> Mapping[str, object]:
-    match form:
-        case ThinkingForm.REASONING_EFFORT:
-            return {"reasoning_effort": "medium" if on else "none"}
-        case ThinkingForm.CHAT_TEMPLATE:
-            return {"chat_template_kwargs": {"enable_thinking": on}}
-        case ThinkingForm.ENABLE_THINKING:
-            return {"enable_thinking": on}
-        case ThinkingForm.THINKING_TYPE:
-            return {"thinking": {"type": "enabled" if on else "disabled"}}
+    forms: Mapping[ThinkingForm, Mapping[str, object]] = {
+        ThinkingForm.REASONING_EFFORT: {"reasoning_effort": "medium" if on else "none"},
+        ThinkingForm.CHAT_TEMPLATE: {"chat_template_kwargs": {"enable_thinking": on}},
+        ThinkingForm.ENABLE_THINKING: {"enable_thinking": on},
+        ThinkingForm.THINKING_TYPE: {"thinking": {"type": "enabled" if on else "disabled"}},
+    }
+    return forms[form]

@@ -71,25 +71,33 @@ class OpenAIModel:
     ) -> AsyncGenerator[ModelEvent, None]:
         """Keep the promise of Model.stream; the finish is held until usage has come."""
         deadline = _now() + self._endpoint.first_timeout
-        for attempt in range(1, self._endpoint.attempts + 1):
+        attempt = 1
+        while True:
             answer = Answer(self._endpoint.api_key)
             try:
                 async with aclosing(self._attempt(messages, options, answer, deadline)) as events:
                     async for event in events:
                         yield event
             except BrokenOff as broken:
-                pause = max(broken.pause, PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.0))  # noqa: S311 — jitter
-                may_retry = attempt < self._endpoint.attempts and not answer.begun
-                if not may_retry or pause > min(self._endpoint.longest_pause, deadline - _now()):
+                if answer.begun or attempt == self._endpoint.attempts:
                     raise ModelUnavailable(broken.text) from broken
-                log.warning("model_retried", attempt=attempt, cause=broken.text)
-                await asyncio.sleep(pause)
+                await self._pause(broken, attempt, deadline)
+                attempt += 1
             else:
                 return
 
     async def close(self) -> None:
         """Let go of the connections."""
         await self._client.close()
+
+    async def _pause(self, broken: BrokenOff, attempt: int, deadline: float) -> None:
+        """Wait before the next attempt, at least as long as the server asks, or give up now."""
+        own = PAUSE * 2 ** (attempt - 1) * random.uniform(0.5, 1.0)  # noqa: S311 — jitter
+        pause = max(own, broken.pause)
+        if pause > min(self._endpoint.longest_pause, deadline - _now()):
+            raise ModelUnavailable(broken.text) from broken
+        log.warning("model_retried", attempt=attempt, cause=broken.text)
+        await asyncio.sleep(pause)
 
     async def _attempt(
         self,
