@@ -42,7 +42,11 @@ class Admission:
             for offer in unit:
                 if offer.section.component.min_tokens:
                     self._ledger.release(offer.section.position, offer.openings)
-            self._place(unit, lost=unit[0].section.component.atomic_group in halved)
+            group = unit[0].section.component.atomic_group
+            if group:
+                self._place_group(unit, lost=group in halved)
+            else:
+                self._place(unit[0])
 
     def shrink(self, excess: int) -> bool:
         """Make the last optional one smaller by excess tokens, or drop it; False: none is left."""
@@ -54,7 +58,8 @@ class Admission:
         room = self.fates[index].cost - excess
         fate = fit(offer, room=room, counter=self._counter)
         if fate.status is Status.DROPPED or index in self._shrunk:
-            self._drop(unit, Reason.BUDGET)
+            grouped = offer.section.component.atomic_group
+            self._drop(unit, Reason.GROUP if grouped else Reason.BUDGET)
             self._admitted.pop()
         else:
             self.fates[index] = fate
@@ -90,29 +95,37 @@ class Admission:
             if not self._ledger.hold(offer.section.position, tokens + offer.join, offer.openings):
                 return
 
-    def _place(self, unit: _Unit, *, lost: bool) -> None:
-        if lost:
-            self._drop(unit, Reason.GROUP)
-            return
+    def _place(self, offer: Offer) -> None:
+        fate = self._fit(offer)
+        self.fates[offer.section.position] = fate
+        if fate.texts:
+            self._ledger.spend(fate.cost + offer.join, offer.openings)
+            self._admitted.append((offer,))
+
+    def _place_group(self, unit: _Unit, *, lost: bool) -> None:
+        """Place all or none; what was spent on some is given back."""
         spent = []
-        for offer in unit:
+        for offer in () if lost else unit:
             fate = self._fit(offer)
             self.fates[offer.section.position] = fate
             if not fate.texts:
+                lost = True
                 break
             tokens = fate.cost + offer.join
             spent.append((tokens, offer.openings, self._ledger.spend(tokens, offer.openings)))
-        else:
+        if not lost:
             self._admitted.append(unit)
             return
         for tokens, openings, opened in reversed(spent):
             self._ledger.refund(tokens, openings, opened)
-        if len(unit) > 1:
-            self._drop(unit, Reason.GROUP)
+        self._drop(unit, Reason.GROUP)
 
     def _fit(self, offer: Offer) -> Fate:
         room = self._ledger.available(offer.section.position, offer.openings) - offer.join
-        if offer.section.component.trust is _TRUSTED:
+        component = offer.section.component
+        if component.trust is _TRUSTED:
+            if offer.cost <= room and component.max_tokens is None:
+                return whole(offer)
             return fit(offer, room=room, counter=self._counter)
         says = _says(offer)
         if says in self._said:
@@ -124,7 +137,7 @@ class Admission:
 
     def _drop(self, unit: _Unit, reason: Reason) -> None:
         for offer in unit:
-            self.fates[offer.section.position] = dropped(reason if len(unit) == 1 else Reason.GROUP)
+            self.fates[offer.section.position] = dropped(reason)
 
 
 def _rank(offer: Offer) -> tuple[int, int]:
@@ -135,15 +148,19 @@ def _units(ranked: Sequence[Offer]) -> Iterable[_Unit]:
     """Give groups at the rank of their best, in them first what cannot be cut."""
     units: dict[str | int, list[Offer]] = {}
     for offer in ranked:
-        units.setdefault(offer.section.component.atomic_group or offer.section.position, []).append(
-            offer
-        )
-    return [
-        unit
-        if len(unit) == 1
-        else sorted(unit, key=lambda offer: offer.section.component.truncate is not Truncate.NONE)
-        for unit in units.values()
-    ]
+        group = offer.section.component.atomic_group
+        if group in units:
+            units[group].append(offer)
+        else:
+            units[group or offer.section.position] = [offer]
+    for unit in units.values():
+        if len(unit) > 1:
+            unit.sort(key=_can_be_cut)
+    return units.values()
+
+
+def _can_be_cut(offer: Offer) -> bool:
+    return offer.section.component.truncate is not Truncate.NONE
 
 
 def _says(offer: Offer) -> tuple[str, ...]:

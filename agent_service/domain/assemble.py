@@ -1,9 +1,9 @@
 """Putting a prompt together under a token budget: one pure function."""
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from agent_service.domain.admit import Admission
 from agent_service.domain.components import INT32_MAX, Budget, Component
@@ -92,18 +92,19 @@ def _halved(rendered: Iterable[Section]) -> frozenset[str]:
 def _report(
     components: tuple[ComponentReport, ...], prompt: Prompt, budget: Budget, counter: TokenCounter
 ) -> ContextReport:
+    fates = Counter(component.status for component in components)
     return ContextReport(
         window=budget.window,
         reserved_output=budget.reserve_output,
         usable=budget.usable,
         total_tokens=prompt.total,
-        overhead_tokens=prompt.total - sum(component.tokens for component in components),
+        overhead_tokens=prompt.total - sum([component.tokens for component in components]),
         counter=counter.name,
         exact=counter.exact,
         stable_prefix_tokens=prompt.stable_tokens,
         components=components,
-        dropped=sum(component.status is Status.DROPPED for component in components),
-        truncated=sum(component.status is Status.TRUNCATED for component in components),
+        dropped=fates[Status.DROPPED],
+        truncated=fates[Status.TRUNCATED],
     )
 
 
@@ -115,33 +116,31 @@ def _reports(
     exact: bool,
 ) -> tuple[ComponentReport, ...]:
     """Say what became of each component, in the order of the input."""
-    counts = {offer.section.position: min(sum(offer.counts), INT32_MAX) for offer in offered}
+    original = {
+        offer.section.position: min(sum(offer.counts), INT32_MAX)
+        if len(offer.counts) > 1
+        else offer.counts[0]
+        for offer in offered
+    }
     empty = dropped(Reason.EMPTY)
-    return tuple(
-        _component(
-            section,
-            fates.get(section.position, empty),
-            counts.get(section.position, 0),
-            exact=exact,
+    reports = []
+    for section in rendered:
+        component = section.component
+        status, reason, texts, items, tokens, _ = fates.get(section.position, empty)
+        reports.append(
+            ComponentReport(
+                id=component.id,
+                kind=component.kind,
+                priority=component.priority,
+                status=status,
+                reason=reason,
+                original_tokens=original.get(section.position, 0),
+                tokens=tokens,
+                original_exact=exact,
+                items_in=len(section.items),
+                items_kept=len(items),
+                zone=component.zone,
+                sha256=sha256(SEPARATOR.join(texts).encode()).digest() if texts else b"",
+            )
         )
-        for section in rendered
-    )
-
-
-def _component(section: Section, fate: Fate, original: int, *, exact: bool) -> ComponentReport:
-    component = section.component
-    text = fate.texts[0] if len(fate.texts) == 1 else SEPARATOR.join(fate.texts)
-    return ComponentReport(
-        id=component.id,
-        kind=component.kind,
-        priority=component.priority,
-        status=fate.status,
-        reason=fate.reason,
-        original_tokens=original,
-        tokens=fate.tokens,
-        original_exact=exact,
-        items_in=len(section.items),
-        items_kept=len(fate.items),
-        zone=component.zone,
-        sha256=hashlib.sha256(text.encode()).digest() if text else b"",
-    )
+    return tuple(reports)

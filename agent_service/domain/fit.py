@@ -57,7 +57,7 @@ def whole(offer: Offer) -> Fate:
 
 def cost(counts: Sequence[int], *, join: int, per_message: int) -> int:
     """Give what texts of these tokens take; those of a dialogue have separators between them."""
-    return sum(counts) + per_message * len(counts) - join if per_message else counts[0]
+    return sum(counts) + per_message * len(counts) - join
 
 
 def fit(offer: Offer, *, room: int, counter: TokenCounter) -> Fate:

@@ -1,7 +1,6 @@
 """Where sections stand, and what messages they become."""
 
 from collections.abc import Iterable
-from operator import itemgetter
 from typing import NamedTuple
 
 from agent_service.domain.components import Block, Zone
@@ -44,14 +43,14 @@ def layout(sections: Iterable[Section]) -> list[Place]:
 
 
 def _ordered(sections: Iterable[Section]) -> list[Section]:
-    keyed = sorted([(_key(section), section) for section in sections], key=itemgetter(0))
+    ordered = sorted(sections, key=_key)
     anchors: dict[str, _Key] = {}
-    for key, section in keyed:
+    for section in ordered:
         if section.component.block:
-            anchors.setdefault(section.component.block.id, key)
+            anchors.setdefault(section.component.block.id, _key(section))
     if anchors:
-        keyed.sort(key=lambda pair: _anchor(pair[1], anchors, pair[0]))
-    return [section for _, section in keyed]
+        ordered.sort(key=lambda section: _anchor(section, anchors))
+    return ordered
 
 
 def _key(section: Section) -> _Key:
@@ -59,8 +58,9 @@ def _key(section: Section) -> _Key:
     return (_RANK[component.zone], component.order, -component.priority, section.position)
 
 
-def _anchor(section: Section, anchors: dict[str, _Key], own: _Key) -> _Key:
-    return anchors[section.component.block.id] if section.component.block else own
+def _anchor(section: Section, anchors: dict[str, _Key]) -> _Key:
+    block = section.component.block
+    return anchors[block.id] if block else _key(section)
 
 
 def check_blocks(sections: Iterable[Section]) -> None:

@@ -22,6 +22,8 @@ class Ledger:
     def available(self, owner: int, openings: Mapping[str, int]) -> int:
         """Give how much text of this owner fits beside its openings and what others hold."""
         left = self.room - self._held_tokens - self._held_opening_cost + self._held.get(owner, 0)
+        if self._open.issuperset(openings):
+            return left
         for key, price in openings.items():
             if key not in self._open and not self._held_keys[key]:
                 left -= price
@@ -51,8 +53,10 @@ class Ledger:
 
     def spend(self, tokens: int, openings: Mapping[str, int]) -> list[str]:
         """Take tokens and what is not open yet; give the keys that this opened."""
-        opened = [key for key in openings if key not in self._open]
         self.room -= tokens
+        if self._open.issuperset(openings):
+            return []
+        opened = [key for key in openings if key not in self._open]
         for key in opened:
             self.room -= openings[key]
             if self._held_keys[key]:

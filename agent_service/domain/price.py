@@ -44,8 +44,10 @@ def offers(places: Sequence[Place], budget: Budget, counter: TokenCounter) -> li
         openings = shared.get(key)
         if openings is None:
             openings = shared[key] = _openings(place, budget, fences)
-        per_message = separator + budget.per_message if section.dialogue else 0
-        taken = cost(mine, join=join, per_message=per_message)
+        per_message, taken = 0, mine[0]
+        if section.dialogue:
+            per_message = separator + budget.per_message
+            taken = cost(mine, join=join, per_message=per_message)
         priced.append(Offer(section, several, mine, taken, marker, join, per_message, openings))
     return priced
 

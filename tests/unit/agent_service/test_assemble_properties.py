@@ -509,6 +509,31 @@ def test_p18_nothing_in_nothing_out() -> None:
     assert list(assembly.report.components) == []
 
 
+def test_p01_what_counts_more_together_than_apart_is_cut_again() -> None:
+    parts = [plain("a", "x" * 100, required=True), plain("b", "y" * 300)]
+    assembly = assemble(parts, Budget(window=250, per_message=0, per_call=0), ROUGH)
+    assert assembly.report.components[1].status is Status.TRUNCATED
+    assert 200 < assembly.report.total_tokens <= 250
+
+
+@pytest.mark.parametrize(("group", "reason"), [("", Reason.BUDGET), ("g", Reason.GROUP)])
+def test_p01_what_only_fits_apart_and_cannot_be_cut_is_dropped(group: str, reason: Reason) -> None:
+    parts = [
+        plain("a", "x" * 100, required=True),
+        plain("b", "y" * 100, truncate=Truncate.NONE, atomic_group=group),
+    ]
+    assembly = assemble(parts, Budget(window=250, per_message=0, per_call=0), ROUGH)
+    assert assembly.report.components[1].reason is reason
+    assert assembly.text == "x" * 100
+
+
+def test_p01_lines_that_count_more_together_than_apart_lose_their_last() -> None:
+    lines = tuple(Item(text=letter * 40) for letter in "abcde")
+    part = Component(id="facts", items=lines, truncate=Truncate.ITEMS)
+    assembly = assemble([part], Budget(window=140, per_message=0, per_call=0), ROUGH)
+    assert assembly.text == f"- {'a' * 40}\n- {'b' * 40}"
+
+
 # ---------------------------------------------------------------- groups, blocks, fallbacks
 
 
@@ -532,14 +557,15 @@ def test_a_long_result_is_cut_rather_than_lost_with_its_call() -> None:
     assert [part.status for part in report.components] == [Status.TRUNCATED, Status.FULL]
 
 
-def test_a_group_that_does_not_fit_gives_back_what_it_took() -> None:
+@pytest.mark.parametrize("window", [101, 200])
+def test_a_group_that_does_not_fit_gives_back_what_it_took(window: int) -> None:
     block = Block(id="docs", intro="an intro")
     parts = [
         plain("a", "a" * 30, 90, atomic_group="g", truncate=Truncate.NONE, block=block),
         plain("b", "b" * 300, 90, atomic_group="g", truncate=Truncate.NONE),
         plain("c", "c" * 40, 10, block=block, min_tokens=40),
     ]
-    assembly = assemble(parts, Budget(window=101), CHARACTERS)
+    assembly = assemble(parts, Budget(window=window), CHARACTERS)
     assert [part.reason for part in assembly.report.components] == [
         Reason.GROUP,
         Reason.GROUP,
