@@ -1,11 +1,17 @@
 """Bringing together what the legs found: pinned rows first, then searched ones, best first."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from memory_service.domain.gate import Gate, allows
-from memory_service.domain.model import Memory
+from memory_service.domain.model import Memory, MemoryType
 from memory_service.domain.recall import Candidate, Leg
 from memory_service.domain.relevance import Scored
+
+MOST_OF_A_TYPE = 200
+"""So many rows of each type are brought: no budget is larger."""
+MOST_LOOKED_AT = 1_000
+"""They are the best ones among so many."""
 
 _PINNED = frozenset({Leg.PINNED})
 
@@ -17,22 +23,30 @@ def searched(
     kept: Iterable[str],
     cut_parts: Mapping[str, float] | None = None,
 ) -> list[Candidate]:
-    """Make candidates of scored rows; those that are not among the kept ones are held back.
+    """Make candidates of scored rows, best first; those not among the kept ones are held back.
 
-    cut_parts: explain, and add these to each row's own parts. None: no parts.
+    At most MOST_OF_A_TYPE of each type, an unknown type by itself. cut_parts: explain, and add
+    these to each row's own parts; None: no parts.
     """
     fitting = frozenset(kept)
-    return [
-        Candidate(
-            memory=memory,
-            legs=row.legs,
-            relevance=row.score,
-            relevance_parts={} if cut_parts is None else {**scored.explain(position), **cut_parts},
-            held_back=row.memory_id not in fitting,
+    brought: Counter[MemoryType] = Counter()
+    candidates = []
+    for position, row in enumerate(scored.rows(MOST_LOOKED_AT)):
+        memory = memory_of(row.memory_id)
+        if memory is None or brought[memory.memory_type] == MOST_OF_A_TYPE:
+            continue
+        brought[memory.memory_type] += 1
+        parts = {} if cut_parts is None else {**scored.explain(position), **cut_parts}
+        candidates.append(
+            Candidate(
+                memory=memory,
+                legs=row.legs,
+                relevance=row.score,
+                relevance_parts=parts,
+                held_back=row.memory_id not in fitting,
+            )
         )
-        for position, row in enumerate(scored)
-        if (memory := memory_of(row.memory_id)) is not None
-    ]
+    return candidates
 
 
 def merge(pinned: Sequence[Memory], found: Sequence[Candidate]) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 import numpy as np
@@ -60,7 +61,7 @@ class Search:
         return Brought(
             candidates=found,
             sources=_sources(request, evidence, found),
-            refused=sum(_refused(one, request, working_sets) for one in nearest.cosines),
+            refused=_refused(request, nearest.cosines.keys(), found, working_sets),
         )
 
     async def _ask(
@@ -103,10 +104,16 @@ def _alone(lone: Sequence[StoredRow], request: Request) -> WorkingSet:
     return WorkingSet.build(pairs, revision=request.view.state.revision, total=len(pairs))
 
 
-def _refused(memory_id: str, request: Request, working_sets: Sequence[WorkingSet]) -> bool:
-    """Tell whether the index named a row that is not to be had: deleted, another's, gated."""
-    rows = [working.memory(memory_id) for working in working_sets]
-    return not any(row is not None and allows(request.gate, row) for row in rows)
+def _refused(
+    request: Request,
+    named: AbstractSet[str],
+    found: Sequence[Candidate],
+    working_sets: Sequence[WorkingSet],
+) -> int:
+    """Count the rows that the index named and that are not to be had: deleted, another's, gated."""
+    unsure = named - {candidate.memory.memory_id for candidate in found}
+    rows = [working.memory(one) for one in unsure for working in working_sets]
+    return len(unsure) - sum(row is not None and allows(request.gate, row) for row in rows)
 
 
 def _with_lone(evidence: Evidence, request: Request, lone: Sequence[StoredRow]) -> Evidence:

@@ -1,8 +1,10 @@
 """Merge: pinned rows first, and a last look through the gate."""
 
+from collections import Counter
+
 from memory_service.domain.gate import Gate
-from memory_service.domain.merge import allowed, merge, searched
-from memory_service.domain.model import Memory, UserSettings
+from memory_service.domain.merge import MOST_OF_A_TYPE, allowed, merge, searched
+from memory_service.domain.model import Memory, MemoryType, UserSettings
 from memory_service.domain.recall import Leg
 from memory_service.domain.relevance import Question
 from memory_service.domain.working_set import WorkingSet
@@ -48,6 +50,18 @@ def test_rows_that_the_cut_did_not_keep_are_held_back() -> None:
     scored = rows.score(Question("tea"))
     found = searched(scored, rows.memory, kept=scored.ids[:1])
     assert [one.held_back for one in found] == [False, True]
+
+
+def test_of_each_type_no_more_are_brought_than_a_budget_can_hold() -> None:
+    facts = [memory(f"f{n:04}", f"Tea {n}") for n in range(MOST_OF_A_TYPE + 50)]
+    hints = [memory(f"t{n}", f"Tea hint {n}", memory_type=MemoryType.TODO_HINT) for n in range(3)]
+    rows = WorkingSet.build([(row, None) for row in facts + hints], revision=1, total=253)
+    scored = rows.score(Question("tea"))
+    found = searched(scored, rows.memory, kept=scored.ids)
+    by_type = Counter(one.memory.memory_type for one in found)
+    assert by_type == {MemoryType.FACT: MOST_OF_A_TYPE, MemoryType.TODO_HINT: 3}
+    scores = [one.relevance for one in found]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_rows_that_are_gone_meanwhile_are_left_out() -> None:
