@@ -37,12 +37,12 @@ class OpenAccess:
 
     def user_of(self, headers: Mapping[str, str]) -> str:
         """Give "". Raises Refusal 403 for a request that another site has made."""
-        host = headers.get("host", "")
-        origin = headers.get("origin", "")
-        if host and not self._is_ours(_hostname(f"//{host}")):
+        host, origin = headers.get("host", "").lower(), headers.get("origin", "")
+        if host and not self._is_ours(_host(f"//{host}")[1]):
             text = "this Host is not allowed without authentication; see GATEWAY_ALLOWED_HOSTS"
             raise Refusal(Failure(Code.PERMISSION_DENIED, "FOREIGN_HOST", text))
-        if origin and urlsplit(origin).netloc != host and _hostname(origin) not in self._hosts:
+        place, name = _host(origin)
+        if origin and place != host and name not in self._hosts:
             text = "a page of another site must not call a gateway without authentication"
             raise Refusal(Failure(Code.PERMISSION_DENIED, "FOREIGN_ORIGIN", text))
         return ""
@@ -108,8 +108,10 @@ def _by_digest(keys: tuple[ApiKey, ...]) -> Mapping[str, ApiKey]:
     return {key.sha256: key for key in keys}
 
 
-def _hostname(url: str) -> str:
+def _host(url: str) -> tuple[str, str]:
+    """Give host:port and the host name of a URL, in lower case; empty if it is none."""
     try:
-        return urlsplit(url).hostname or ""
+        parts = urlsplit(url)
+        return parts.netloc.lower(), parts.hostname or ""
     except ValueError:
-        return ""
+        return "", ""

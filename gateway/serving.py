@@ -51,20 +51,33 @@ def bind(address: Tcp) -> socket.socket:
 
 
 async def serve_until_signal(settings: GatewaySettings, announce: Callable[[str], None]) -> None:
-    """Serve until SIGTERM or SIGINT, then stop within the grace and 2 seconds more.
+    """Serve until SIGTERM or SIGINT, then stop as serve does; announce is told the address.
 
-    Streams that are still running at the end of the grace, or at a second signal, end with an
-    error event. announce is told the address. Raises BadListen, UnsafeListen, ListenFailed and
-    KeysUnreadable.
+    Raises BadListen, UnsafeListen, ListenFailed and KeysUnreadable.
     """
     listener = bind(listen_address(settings))
     host, port = listener.getsockname()[:2]
+    with stop_signals() as signals:
+        await serve(settings, listener, signals, lambda: announce(str(Tcp(host, port))))
+
+
+async def serve(
+    settings: GatewaySettings,
+    listener: socket.socket,
+    signals: StopSignals,
+    ready: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve on the listener until the first signal, then stop within the grace and 2 seconds more.
+
+    Streams that are still running at the end of the grace, or at the second signal, end with an
+    error event. ready is called when requests are taken. Raises KeysUnreadable.
+    """
     streams = stream_settings(settings)
-    with listener, stop_signals() as signals:
+    with listener:
         async with open_gateway(settings, streams) as app:
             server = _Server(_config(app, settings.shutdown_grace))
             async with _stopped(server, signals, streams.closing, settings.shutdown_grace):
-                announce(str(Tcp(host, port)))
+                ready()
                 await server.serve(sockets=[listener])
 
 
