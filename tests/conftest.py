@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,8 +26,16 @@ def mariadb_server() -> Iterator[MariaDB]:
 
 
 @pytest.fixture(scope="session")
-def milvus() -> Iterator[Milvus]:
-    with milvus_server() as server:
+def milvus_cache(pytestconfig: pytest.Config) -> Path:
+    """Where the server's programs stay unpacked between sessions."""
+    return pytestconfig.cache.mkdir("milvus")
+
+
+@pytest.fixture(scope="session")
+def milvus(milvus_cache: Path) -> Iterator[Milvus]:
+    with milvus_server(milvus_cache) as server:
+        server.start()
+        server.wait_until_up()
         yield server
 
 
