@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pymysql
 
@@ -22,17 +23,74 @@ def free_port() -> int:
 
 
 class MariaDB:
-    """A running server; url() makes a new empty database in it."""
+    """A server on a folder, always on the same port; url() makes a new empty database in it."""
 
-    def __init__(self, port: int, process: subprocess.Popen[bytes]) -> None:
-        self.port = port
-        self.process = process
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._owner = _owner()
+        self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
 
-    def execute(self, statement: str) -> None:
+    @property
+    def process(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None, "not started"
+        return self._process
+
+    def install(self) -> None:
+        """Make its first data, 4 s."""
+        subprocess.run(
+            [
+                "mariadb-install-db",
+                "--no-defaults",
+                f"--datadir={self._folder}/data",
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                "--skip-name-resolve",
+            ],
+            check=True,
+            capture_output=True,
+            **self._owner,
+        )
+
+    def start(self) -> None:
+        """Start it, and return when it answers."""
+        with (self._folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    "mariadbd",
+                    "--no-defaults",
+                    f"--datadir={self._folder}/data",
+                    f"--socket={self._folder}/s.sock",
+                    f"--port={self.port}",
+                    "--bind-address=127.0.0.1",
+                    f"--pid-file={self._folder}/pid",
+                    "--max-connections=300",
+                ],
+                stdout=log,
+                stderr=log,
+                **self._owner,
+            )
+        _wait_until_up(self)
+
+    def stop(self) -> None:
+        """Ask it to end, and return when it has."""
+        self.process.terminate()
+        self.process.wait(60)
+
+    def kill(self) -> None:
+        """Kill -9 it."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+
+    def execute(self, statement: str) -> Any:
+        """Run a statement as root, and give its rows."""
         with pymysql.connect(host="127.0.0.1", port=self.port, user="root") as connection:
-            connection.cursor().execute(statement)
+            cursor = connection.cursor()
+            cursor.execute(statement)
             connection.commit()
+            return cursor.fetchall()
 
     def url(self) -> str:
         self._databases += 1
@@ -43,55 +101,27 @@ class MariaDB:
 
 @contextmanager
 def mariadb() -> Iterator[MariaDB]:
-    """Start a server and stop it at the end; its data folder goes with it."""
+    """Start a server and kill it at the end; its data folder goes with it."""
     folder = Path(tempfile.mkdtemp(prefix="mariadb-"))
-    user: str | None = None
-    group: int | None = None
-    if os.getuid() == 0:  # it refuses to run as root
-        user, group = "nobody", pwd.getpwnam("nobody").pw_gid
-        shutil.chown(folder, user)
     try:
-        subprocess.run(
-            [
-                "mariadb-install-db",
-                "--no-defaults",
-                f"--datadir={folder}/data",
-                "--auth-root-authentication-method=normal",
-                "--skip-test-db",
-                "--skip-name-resolve",
-            ],
-            check=True,
-            capture_output=True,
-            user=user,
-            group=group,
-        )
-        port = free_port()
-        with (folder / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [
-                    "mariadbd",
-                    "--no-defaults",
-                    f"--datadir={folder}/data",
-                    f"--socket={folder}/s.sock",
-                    f"--port={port}",
-                    "--bind-address=127.0.0.1",
-                    f"--pid-file={folder}/pid",
-                    "--max-connections=300",
-                ],
-                stdout=log,
-                stderr=log,
-                user=user,
-                group=group,
-            )
-        server = MariaDB(port, process)
+        if "user" in _owner():
+            shutil.chown(folder, _owner()["user"])
+        server = MariaDB(folder)
         try:
-            _wait_until_up(server)
+            server.install()
+            server.start()
             yield server
         finally:
-            process.kill()
-            process.wait()
+            server.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _owner() -> dict[str, Any]:
+    """Say who runs it: it refuses to run as root."""
+    if os.getuid() != 0:
+        return {}
+    return {"user": "nobody", "group": pwd.getpwnam("nobody").pw_gid}
 
 
 def _wait_until_up(server: MariaDB) -> None:
