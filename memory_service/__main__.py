@@ -4,6 +4,7 @@ Exit codes: 0 done, 1 failed, 2 the command line or a setting is not acceptable.
 """
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from memory_service.settings import PREFIX, Settings, unknown_variables
 
-BAD_SETTINGS = 2
+DONE, BAD_SETTINGS = 0, 2
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -30,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BAD_SETTINGS
     for name in unknown_variables():
         _say(f"warning: {name} is no setting of the memory service")
+    if options.command == "config":
+        _show(settings, as_json=options.json)
+        return DONE
     from memory_service import commands  # noqa: PLC0415 — numpy must not be imported before this
 
     return commands.run(options, settings)
@@ -61,6 +65,22 @@ def _count(text: str) -> int:
         message = "at least 1"
         raise argparse.ArgumentTypeError(message)
     return number
+
+
+def _show(settings: Settings, *, as_json: bool) -> None:
+    shown = settings.shown()
+    if as_json:
+        print(json.dumps(shown, indent=2))
+        return
+    for name, knob in shown.items():
+        print(f"# {knob['description']}\n{name}={_plain(knob['value'])}\n")
+
+
+def _plain(value: object) -> str:
+    """Give a value as the environment would say it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "" if value is None else str(value)
 
 
 def _say(line: str) -> None:

@@ -1,4 +1,4 @@
-"""What the commands of the command line do."""
+"""What the commands of the command line do that need more than the settings."""
 
 import argparse
 import json
@@ -12,9 +12,9 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from memory_service.adapters.embedder_local import EmbedderMissing
 from memory_service.adapters.milvus import IndexBroken, IndexBusy
-from memory_service.app import make_backfill, migrate, open_app, server_settings
+from memory_service.app import migrate, open_app, server_settings
 from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable, StoreUnavailable
-from memory_service.settings import Settings
+from memory_service.settings import OFF, Settings
 from memory_service.upkeep.reindex import Progress, reindex
 from rpc import loop
 from rpc.listen import check_safe, parse
@@ -105,11 +105,11 @@ def _worker(settings: Settings, _options: argparse.Namespace) -> int:
 
 
 async def _work(settings: Settings) -> int:
-    async with AsyncExitStack() as closing:
-        closing.callback(start_metrics(settings.metrics_listen).close)
-        app = await closing.enter_async_context(open_app(settings))
-        await closing.enter_async_context(app.worker.running())
-        with stop_signals() as signals:
+    with stop_signals() as signals:
+        async with AsyncExitStack() as closing:
+            closing.callback(start_metrics(settings.metrics_listen).close)
+            app = await closing.enter_async_context(open_app(settings))
+            await closing.enter_async_context(app.worker.running())
             await signals.first.wait()
     return DONE
 
@@ -121,17 +121,16 @@ def _migrate(settings: Settings, options: argparse.Namespace) -> int:
 
 
 def _reindex(settings: Settings, options: argparse.Namespace) -> int:
+    if settings.milvus_address == OFF:
+        _complain("MEMORY_MILVUS_URI is off: there is no index to fill")
+        return BAD_SETTINGS
     _configure_logging(settings)
     return loop.run(_fill(settings, as_json=options.json))
 
 
 async def _fill(settings: Settings, *, as_json: bool) -> int:
     async with open_app(settings) as app:
-        if app.index is None:
-            _complain("MEMORY_MILVUS_URI is off: there is no index to fill")
-            return BAD_SETTINGS
-        backfill = make_backfill(settings, app.store, app.embedder, app.index)
-        async for progress in reindex(backfill):
+        async for progress in reindex(app.backfill(settings)):
             _tell(json.dumps(asdict(progress)) if as_json else _line(progress))
     return DONE
 
@@ -143,29 +142,11 @@ def _line(progress: Progress) -> str:
     return said + (": ready" if progress.ready else "")
 
 
-def _config(settings: Settings, options: argparse.Namespace) -> int:
-    shown = settings.shown()
-    if options.json:
-        _tell(json.dumps(shown, indent=2))
-        return DONE
-    for name, knob in shown.items():
-        _tell(f"# {knob['description']}\n{name}={_plain(knob['value'])}\n")
-    return DONE
-
-
-def _plain(value: object) -> str:
-    """Give a value as the environment would say it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return "" if value is None else str(value)
-
-
 _COMMANDS: dict[str, Callable[[Settings, argparse.Namespace], int]] = {
     "serve": _serve,
     "worker": _worker,
     "migrate": _migrate,
     "reindex": _reindex,
-    "config": _config,
 }
 
 

@@ -13,6 +13,7 @@ from memory_service.adapters.sql.migrate import MIGRATIONS
 from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
 from memory_service.app.parts import (
     ChosenEmbedder,
+    make_backfill,
     make_embedder,
     make_index,
     make_loops,
@@ -29,6 +30,7 @@ from memory_service.remember.by_hand import Remember
 from memory_service.remember.embedding import Embedding
 from memory_service.retrieve import Retriever
 from memory_service.settings import Settings
+from memory_service.upkeep.reindex import Backfill
 from memory_service.v1 import memory_pb2, memory_pb2_grpc
 from memory_service.worker import Worker
 from rpc.ids import new_id, utc_now
@@ -77,6 +79,13 @@ class MemoryApp:
                 MIGRATIONS.is_current, self.store.database.engine
             )
         return self._migrated
+
+    def backfill(self, settings: Settings) -> Backfill:
+        """Say what the index is filled from. Raises ValueError if there is none."""
+        if self.index is None:
+            message = "there is no index to fill"
+            raise ValueError(message)
+        return make_backfill(settings, self.store, self.embedder, self.index)
 
     async def close(self) -> None:
         """Stop waiting for the embedder."""

@@ -38,7 +38,11 @@ def serve_memory(tmp_path: Path) -> Serve:
             "data_dir": tmp_path,
             "embedder": "hash",
             "listen": "127.0.0.1:0",
-        } | knobs
+            # A busy machine must not make an answer degraded.
+            "milvus_timeout": 10,
+            "semantic_timeout": 10,
+            "retrieve_timeout": 20,
+        }
         settings = Settings(**chosen | knobs)
         migrate(settings)
         async with open_app(settings) as app, app.worker.running():
