@@ -1,12 +1,13 @@
 """One running turn: numbers its events, stores them, hands them on, and closes the turn."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 import structlog
 
+from agent_service.chat.replay import TurnPlace
 from agent_service.domain.context import ContextReport
 from agent_service.domain.errors import DomainError, LeaseLost, StoreUnavailable
 from agent_service.domain.model import (
@@ -27,15 +28,18 @@ LOST = Failed("TURN_LOST", "the turn was taken over by another process")
 NOT_STORED = Failed("STORE_UNAVAILABLE", "the answer could not be stored")
 INTERNAL = Failed("INTERNAL", "the turn failed inside the server")
 CLOSE_TRIES = 5
-CLOSE_PAUSE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Seconds between signs of life, between writes of events, and events that may wait."""
+    """Seconds between signs of life, before events are written, and after a store was away.
+
+    queue is how many events may wait for the reader.
+    """
 
     heartbeat: float
     event_batch: float
+    store_pause: float = 0.5
     queue: int = 64
 
 
@@ -43,7 +47,7 @@ class RunningTurn:
     """A turn whose lease is ours.
 
     Its work runs in a task of its own, so that a reader who leaves does not take the closing
-    transaction along. The queue to the reader is bounded: a slow reader slows the model.
+    transaction along. Few events may wait for the reader: a slow one slows the model.
     """
 
     def __init__(
@@ -55,51 +59,85 @@ class RunningTurn:
         self._pace = pace
         self._seq = started.seq
         self._unstored: list[TurnEvent] = []
+        self._fresh = asyncio.Event()
         self._answer: list[str] = []
         self._report: ContextReport | None = None
-        self._queue: asyncio.Queue[TurnEvent] = asyncio.Queue(pace.queue)
+        self._queue: asyncio.Queue[TurnEvent] = asyncio.Queue()
+        self._room = asyncio.Semaphore(pace.queue)
         self._has_reader = True
+        self._followers = 1
+        self._grace: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[Done | Failed] | None = None
-        self._ending: Done | Failed = CANCELLED
+        self._ending: Done | Failed | None = None
+
+    @property
+    def place(self) -> TurnPlace:
+        """Say which turn this is."""
+        lease = self.lease
+        return TurnPlace(
+            user_id=lease.user_id, conversation_id=lease.conversation_id, turn_id=lease.turn_id
+        )
 
     async def run(self, events: AsyncGenerator[Event, None]) -> Done | Failed:
         """Follow the events to their end, however it comes, and give the last one as stored."""
         self._work = asyncio.create_task(self._follow(events))
+        if self._ending is not None:  # ended before it began
+            self._work.cancel()
         beating = asyncio.create_task(self._beat())
         storing = asyncio.create_task(self._keep_storing())
+        last: Done | Failed = INTERNAL
         try:
             await asyncio.wait([self._work])
-            ending = self._ending if self._work.cancelled() else self._work.result()
             storing.cancel()
             await asyncio.wait([storing])
+            cut = self._work.cancelled()
+            ending = (self._ending or CANCELLED) if cut else self._work.result()
             last = ending if ending is LOST else await self._close(ending)
         finally:
             beating.cancel()
             storing.cancel()
-        await self._hand_on(TurnEvent(self._seq + 1, last))
+            self._queue.put_nowait(TurnEvent(self._seq + 1, last))
         return last
 
-    async def events(self) -> AsyncIterator[TurnEvent]:
+    async def events(self) -> AsyncGenerator[TurnEvent, None]:
         """Give the events after started as they come, the last one included."""
         while True:
             event = await self._queue.get()
+            self._room.release()
             yield event
             if event.last:
                 return
 
     def end(self, ending: Done | Failed) -> None:
-        """Stop the work, close the model call, and let the turn end with that event."""
+        """Stop the work, close the model call, and let the turn end with that event.
+
+        The first ending counts: a second one must not disturb the closing of the model call.
+        """
+        if self._ending is not None:
+            return
         self._ending = ending
         if self._work is not None:
             self._work.cancel()
 
     def leave(self, grace: float) -> None:
-        """Go on without a reader for that long, then end as cancelled."""
+        """Go on without the reader of events(); he was a follower too."""
         self._has_reader = False
-        while not self._queue.empty():
-            self._queue.get_nowait()
+        self._room.release()
+        self.unfollow(grace)
+
+    def follow(self) -> None:
+        """Keep the turn running for one more who reads what is stored."""
+        self._followers += 1
+        if self._grace is not None:
+            self._grace.cancel()
+
+    def unfollow(self, grace: float) -> None:
+        """Let one go; without any the turn ends as cancelled after so many seconds."""
+        self._followers -= 1
+        if self._followers:
+            return
         if grace > 0:
-            asyncio.get_running_loop().call_later(grace, self.end, CANCELLED)
+            self._grace = asyncio.get_running_loop().call_later(grace, self.end, CANCELLED)
         else:
             self.end(CANCELLED)
 
@@ -117,6 +155,8 @@ class RunningTurn:
         return INTERNAL
 
     async def _emit(self, event: Event) -> None:
+        if self._has_reader:  # waits before it counts: an event that has a seq is handed on
+            await self._room.acquire()
         if isinstance(event, Delta):
             self._answer.append(event.text)
         elif isinstance(event, ContextAssembled):
@@ -124,25 +164,25 @@ class RunningTurn:
         self._seq += 1
         numbered = TurnEvent(self._seq, event)
         self._unstored.append(numbered)
-        await self._hand_on(numbered)
-
-    async def _hand_on(self, event: TurnEvent) -> None:
+        self._fresh.set()
         if self._has_reader:
-            await self._queue.put(event)
+            self._queue.put_nowait(numbered)
 
     async def _keep_storing(self) -> None:
         while True:
+            await self._fresh.wait()
             await asyncio.sleep(self._pace.event_batch)
+            self._fresh.clear()
             batch = list(self._unstored)
-            if not batch:
-                continue
             try:
                 await self._store.append(self.lease, batch)
-            except StoreUnavailable:
-                continue  # they stay, and are stored with the next batch or at the end
+            except StoreUnavailable:  # they stay, for the next batch or the end
+                self._fresh.set()
+                await asyncio.sleep(self._pace.store_pause)
             except LeaseLost:
                 return self.end(LOST)
-            del self._unstored[: len(batch)]
+            else:
+                del self._unstored[: len(batch)]
 
     async def _beat(self) -> None:
         while True:
@@ -169,7 +209,7 @@ class RunningTurn:
             try:
                 await self._store.close(self.lease, closing)
             except StoreUnavailable:
-                await asyncio.sleep(CLOSE_PAUSE)
+                await asyncio.sleep(self._pace.store_pause)
             except LeaseLost:
                 return LOST
             else:

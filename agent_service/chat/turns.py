@@ -1,12 +1,20 @@
 """The turns of one process: begin, follow, resume and cancel them."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
 
+from agent_service.chat.replay import TurnPlace, replay
 from agent_service.chat.reply import Reply
 from agent_service.chat.running import CANCELLED, SHUTTING_DOWN, Pace, RunningTurn
-from agent_service.domain.errors import SeqNotReached, StoreUnavailable, TurnRunning
+from agent_service.domain.errors import (
+    ConversationNotFound,
+    DomainError,
+    StoreUnavailable,
+    TurnRunning,
+)
 from agent_service.domain.model import ChatCommand, Done, TurnEvent
 from agent_service.domain.title import title_of
 from agent_service.ports import (
@@ -20,8 +28,6 @@ from agent_service.ports import (
 )
 
 BUSY_PAUSE = 0.1
-UNSTORED_POLLS = 10
-"""Looks at a running turn for an event that was sent and may not be stored yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,54 +61,50 @@ class ChatTurns:
         self._new_id = new_id
         self._running: dict[str, RunningTurn] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._ended = False
 
-    async def run(self, command: ChatCommand) -> AsyncIterator[TurnEvent]:
+    async def run(self, command: ChatCommand) -> AsyncGenerator[TurnEvent, None]:
         """Run a turn, or give the events of the one that the client_message_id stands for.
 
         Closing the iterator early is what a client does that leaves: the turn is cancelled after
-        the grace, and what was said is kept.
+        the grace, unless somebody else follows it by then, and what was said is kept.
         """
         opened = await self._open(command)
         if isinstance(opened, TurnKnown):
             known = self.resume(command.user_id, opened.conversation_id, opened.turn_id, 0)
-            async for event in known:
-                yield event
+            async with aclosing(known) as events:
+                async for event in events:
+                    yield event
             return
         turn = self._start(command, opened)
         try:
             yield opened.started
-            async for event in turn.events():
-                yield event
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    yield event
         finally:
             turn.leave(self._settings.resume_grace)
 
     async def resume(
         self, user_id: str, conversation_id: str, turn_id: str, after_seq: int
-    ) -> AsyncIterator[TurnEvent]:
+    ) -> AsyncGenerator[TurnEvent, None]:
         """Give the events above after_seq until the turn is over, whichever process runs it.
 
-        Raises TurnNotFound, SeqNotReached.
+        A turn of this process goes on for whoever follows it here. Raises TurnNotFound,
+        SeqNotReached.
         """
-        seen = after_seq
-        unstored_polls = UNSTORED_POLLS if after_seq else 0
-        while True:
-            # one event back: it tells whether after_seq was ever reached
-            found = await self._store.events(
-                user_id, conversation_id, turn_id, after_seq=max(seen - 1, 0), now=self._clock()
-            )
-            if found and found[0].seq == seen:
-                unstored_polls = 0
-            elif seen == after_seq and after_seq:
-                unstored_polls -= 1
-                if unstored_polls <= 0 or await self._is_over(user_id, conversation_id, turn_id):
-                    raise SeqNotReached(str(after_seq))
-            for event in found:
-                if event.seq > seen:
-                    seen = event.seq
+        place = TurnPlace(user_id=user_id, conversation_id=conversation_id, turn_id=turn_id)
+        stored = replay(
+            self._store,
+            self._clock,
+            place,
+            after_seq=after_seq,
+            poll=self._settings.resume_poll,
+        )
+        with self._following(place):
+            async with aclosing(stored) as events:
+                async for event in events:
                     yield event
-            if found and found[-1].last:
-                return
-            await asyncio.sleep(self._settings.resume_poll)
 
     async def cancel(self, user_id: str, conversation_id: str, turn_id: str) -> bool:
         """Stop a running turn, here at once, elsewhere at its next sign of life."""
@@ -113,9 +115,10 @@ class ChatTurns:
         return running
 
     def end_all(self, after: float) -> None:
-        """End the turns that still run in so many seconds, as the server shuts down."""
+        """End the turns that run in so many seconds, or begin later, as the server shuts down."""
 
         def end() -> None:
+            self._ended = True
             for turn in list(self._running.values()):
                 turn.end(SHUTTING_DOWN)
 
@@ -142,22 +145,55 @@ class ChatTurns:
         loop = asyncio.get_running_loop()
         until = loop.time() + self._settings.busy_wait
         while True:
+            opening = asyncio.create_task(self._store.open(replace(turn, now=self._clock())))
             try:
-                return await self._store.open(turn)
+                return await asyncio.shield(opening)
             except TurnRunning:
                 if loop.time() >= until:
                     raise
+            except asyncio.CancelledError:
+                self._keep(self._abandon(command, opening))
+                raise
             await asyncio.sleep(BUSY_PAUSE)
+
+    async def _abandon(
+        self, command: ChatCommand, opening: "asyncio.Task[TurnOpened | TurnKnown]"
+    ) -> None:
+        """Give a turn its end whose client left while it was being stored."""
+        try:
+            opened = await opening
+        except DomainError:
+            return
+        if isinstance(opened, TurnOpened):
+            self._start(command, opened).leave(self._settings.resume_grace)
 
     def _start(self, command: ChatCommand, opened: TurnOpened) -> RunningTurn:
         turn = RunningTurn(
             self._store, opened.lease, opened.started, self._clock, self._settings.pace
         )
         self._running[opened.lease.turn_id] = turn
-        task = asyncio.create_task(self._run(command, turn))
+        if self._ended:
+            turn.end(SHUTTING_DOWN)
+        self._keep(self._run(command, turn))
+        return turn
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        return turn
+
+    @contextmanager
+    def _following(self, place: TurnPlace) -> Iterator[None]:
+        """Keep a turn of this process running as long as the block does."""
+        turn = self._running.get(place.turn_id)
+        if turn is None or turn.place != place:
+            yield
+            return
+        turn.follow()
+        try:
+            yield
+        finally:
+            turn.unfollow(self._settings.resume_grace)
 
     async def _run(self, command: ChatCommand, turn: RunningTurn) -> None:
         lease = turn.lease
@@ -176,11 +212,5 @@ class ChatTurns:
         title = title_of(command.message, characters=self._settings.title_characters)
         try:
             await self._conversations.set_title_if_empty(command.user_id, conversation_id, title)
-        except StoreUnavailable:
-            return  # the next turn tries again
-
-    async def _is_over(self, user_id: str, conversation_id: str, turn_id: str) -> bool:
-        events = await self._store.events(
-            user_id, conversation_id, turn_id, after_seq=0, now=self._clock()
-        )
-        return bool(events) and events[-1].last
+        except (StoreUnavailable, ConversationNotFound):
+            return  # the next turn tries again, if there is one
