@@ -167,6 +167,8 @@ class MilvusIndex:
             data=[vector],
             filter=expression,
             limit=limit,
+            # without it milvus-lite sends the vectors back, which takes as long as the search
+            output_fields=["memory_id"],
             search_params={} if self.lite else {"params": {"ef": max(limit, _LEAST_EF)}},
             consistency_level="Bounded",
             timeout=self._timeouts.inside(self._timeouts.search),
