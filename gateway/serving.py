@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import os
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -45,8 +46,11 @@ def bind(address: Tcp) -> socket.socket:
         return socket.create_server(
             (address.host, address.port), family=family, backlog=2048, dualstack_ipv6=both
         )
-    except OSError as error:
-        message = f"cannot listen on {address}: {error.strerror or error}"
+    except socket.gaierror as error:
+        message = f"cannot listen on {address}: {error.strerror}"
+        raise ListenFailed(message) from None
+    except OSError as error:  # whose own text repeats the address
+        message = f"cannot listen on {address}: {os.strerror(error.errno or 0)}"
         raise ListenFailed(message) from None
 
 

@@ -1,4 +1,4 @@
-"""Agent and memory services that answer as a test says, over real gRPC, and keep what they heard."""
+"""Agent and memory services that answer as a test says, over gRPC, and keep what they heard."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -1,6 +1,7 @@
 """Chat and resume as server-sent events, and every way in which they end (A64, A66, A67, A68)."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
@@ -26,7 +27,7 @@ ODD_TEXTS = [
 ]
 
 
-async def until(raw: Any, what: bytes) -> bytes:
+async def until(raw: AsyncIterator[bytes], what: bytes) -> bytes:
     """Read on until something has come."""
     seen = b""
     async with asyncio.timeout(PATIENCE):
@@ -219,12 +220,14 @@ async def test_a_silent_turn_is_kept_alive_by_comments(run: Any) -> None:
     agent = scripted_agent()
     more = asyncio.Event()
     agent.script = [*events(), more, done(2)]
-    async with run(agent=agent, heartbeat=0.02) as gateway:
-        async with gateway.client.stream("POST", CHAT, json=HI) as answer:
-            raw = answer.aiter_raw()
-            seen = await until(raw, b": \n\n: \n\n")
-            more.set()
-            seen += await until(raw, b"event: done")
+    async with (
+        run(agent=agent, heartbeat=0.02) as gateway,
+        gateway.client.stream("POST", CHAT, json=HI) as answer,
+    ):
+        raw = answer.aiter_raw()
+        seen = await until(raw, b": \n\n: \n\n")
+        more.set()
+        seen += await until(raw, b"event: done")
     assert [event.event for event in read_events(seen + b"\n\n")][:1] == ["started"]
 
 
@@ -315,22 +318,26 @@ async def test_a_turn_that_ends_within_the_grace_is_finished(run: Any) -> None:
     agent = scripted_agent()
     more = asyncio.Event()
     agent.script = [*events("a"), more, done(3)]
-    async with run(agent=agent, shutdown_grace=PATIENCE) as gateway:
-        async with gateway.client.stream("POST", CHAT, json=HI) as answer:
-            raw = answer.aiter_raw()
-            await until(raw, b'"a"')
-            gateway.signals.first.set()
-            more.set()
-            await until(raw, b"event: done")
+    async with (
+        run(agent=agent, shutdown_grace=PATIENCE) as gateway,
+        gateway.client.stream("POST", CHAT, json=HI) as answer,
+    ):
+        raw = answer.aiter_raw()
+        await until(raw, b'"a"')
+        gateway.signals.first.set()
+        more.set()
+        await until(raw, b"event: done")
 
 
 async def test_a_second_signal_ends_turns_at_once(run: Any) -> None:
     agent = scripted_agent()
     agent.script = [*events("a"), 60.0]
-    async with run(agent=agent, shutdown_grace=60.0) as gateway:
-        async with gateway.client.stream("POST", CHAT, json=HI) as answer:
-            raw = answer.aiter_raw()
-            await until(raw, b'"a"')
-            gateway.signals.first.set()
-            gateway.signals.second.set()
-            await until(raw, b"SHUTTING_DOWN")
+    async with (
+        run(agent=agent, shutdown_grace=60.0) as gateway,
+        gateway.client.stream("POST", CHAT, json=HI) as answer,
+    ):
+        raw = answer.aiter_raw()
+        await until(raw, b'"a"')
+        gateway.signals.first.set()
+        gateway.signals.second.set()
+        await until(raw, b"SHUTTING_DOWN")

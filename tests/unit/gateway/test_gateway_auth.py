@@ -110,7 +110,7 @@ def test_a_key_is_revoked_once(file: Path) -> None:
 
 @pytest.mark.parametrize("user", ["", "a" * 129, "安" * 43, "a\nb", "a\0"])
 def test_a_user_whom_the_services_would_refuse_gets_no_key(file: Path, user: str) -> None:
-    with pytest.raises(ValueError, match="1..128 bytes"):
+    with pytest.raises(ValueError, match="bytes without control"):
         create_key(file, user, "", NOW)
     assert not file.exists()
 

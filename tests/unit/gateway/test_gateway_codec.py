@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agent_service.v1 import agent_pb2
 from gateway.codec import MAX_DEPTH, decode, encode, json_object
 from gateway.errors import Refusal
 from gateway.routes import ROUTES
@@ -112,8 +113,6 @@ def test_times_durations_and_objects_say_how_they_are_written() -> None:
 
 
 def test_bytes_maps_and_lists_of_messages_say_what_they_take() -> None:
-    from agent_service.v1 import agent_pb2
-
     report = agent_pb2.ContextReport.DESCRIPTOR
     assert "components[0].sha256" in violations({"components": [{"sha256": 5}]}, report)
     used = agent_pb2.MemoryUsed.DESCRIPTOR

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import grpc
 import pytest
 
 from gateway.codec import decode
@@ -61,14 +62,10 @@ def test_a_route_with_a_body_takes_no_query() -> None:
 
 
 def test_every_code_of_grpc_but_ok_has_a_status() -> None:
-    import grpc
-
     assert set(HTTP_STATUS) == set(grpc.StatusCode) - {grpc.StatusCode.OK}
 
 
 def test_retry_after_is_whole_seconds_and_never_0() -> None:
-    import grpc
-
     def header(seconds: float) -> str:
         failure = Failure(grpc.StatusCode.UNAVAILABLE, "X", "x", retry_after=seconds)
         return Refusal(failure).headers["Retry-After"]
