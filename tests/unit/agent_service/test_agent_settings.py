@@ -19,10 +19,10 @@ def test_the_defaults_run_on_a_fresh_machine() -> None:
 
     assert settings.listen == "127.0.0.1:9089"
     assert settings.sqlalchemy_url == "sqlite:///data/agent.db"
-    assert settings.is_embedded
+    assert settings.on_sqlite
     assert (settings.context_window, settings.reserved_output) == (32768, 4096)
     assert (settings.memory_target, settings.memory_cut) == ("127.0.0.1:9088", "gate")
-    assert (settings.inject_render_mode, settings.relay) == ("typed_v2", "on")
+    assert settings.inject_render_mode == "typed_v2"
     assert (settings.recall_timeout, settings.heartbeat, settings.resume_grace) == (0.8, 1.0, 0.0)
     assert settings.instructions() == SYSTEM_PROMPT
 
@@ -36,7 +36,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = AgentSettings()
 
     assert settings.sqlalchemy_url == "mysql+pymysql://u:p@db/agent"
-    assert not settings.is_embedded
+    assert not settings.on_sqlite
     assert settings.memory_token.get_secret_value() == "shared"
     assert settings.recall_timeout == 0.3
     assert settings.llm_model == ""
@@ -62,7 +62,6 @@ def test_every_knob_says_what_it_is() -> None:
     [
         ({"lease": 2.9, "heartbeat": 1.0}, "AGENT_LEASE"),
         ({"context_window": 4096}, "AGENT_CONTEXT_WINDOW"),
-        ({"workers": 2}, "AGENT_WORKERS"),
         ({"memory_cut": "hard"}, "memory_cut"),
         ({"recall_timeout": 0}, "recall_timeout"),
         ({"recall_timeout": float("nan")}, "recall_timeout"),

@@ -82,6 +82,7 @@ def test_variables_that_are_no_knobs_are_named(monkeypatch: pytest.MonkeyPatch) 
 def test_an_openai_embedder_must_be_described() -> None:
     with pytest.raises(ValidationError, match="MEMORY_EMBEDDER_MODEL, MEMORY_EMBEDDER_DIMS"):
         Settings(embedder="openai", embedder_base_url="http://127.0.0.1:1/v1")
-    assert Settings(
+    described = Settings(
         embedder="openai", embedder_base_url="http://x/v1", embedder_model="m", embedder_dims=8
     )
+    assert described.embedder_dims == 8
