@@ -119,6 +119,11 @@ async def test_a_new_memory_is_stored_with_its_embedding_and_the_defaults(room: 
     assert (await room.vector(memory) == room.embedder.vector(memory.content)).all()
 
 
+async def test_nothing_to_embed_asks_no_embedder(room: Room) -> None:
+    assert await Embedding(room.embedder, timeout=1).vectors([]) == []
+    assert room.embedder.documents == []
+
+
 async def test_equal_content_refreshes_what_is_there(room: Room) -> None:
     now = room.clock.now
     first = await room.create(
