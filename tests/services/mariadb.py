@@ -2,13 +2,14 @@
 
 import os
 import pwd
+import random
 import shutil
 import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import pymysql
 
 
 def free_port() -> int:
-    """Give a port that was free a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Give a port that was free a moment ago, and that no outgoing connection is given."""
+    while True:
+        port = random.randrange(10_000, 32_768)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class MariaDB:
@@ -27,6 +30,7 @@ class MariaDB:
 
     def __init__(self, folder: Path) -> None:
         self.port = free_port()
+        self.log = folder / "log"
         self._folder = folder
         self._owner = _owner()
         self._process: subprocess.Popen[bytes] | None = None
@@ -55,7 +59,7 @@ class MariaDB:
 
     def start(self) -> None:
         """Start it, and return when it answers."""
-        with (self._folder / "log").open("ab") as log:
+        with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     "mariadbd",
@@ -130,9 +134,9 @@ def _wait_until_up(server: MariaDB) -> None:
             server.execute("SELECT 1")
         except pymysql.err.OperationalError:
             if server.process.poll() is not None:
-                raise
+                break
             time.sleep(0.1)
         else:
             return
-    message = "mariadbd did not come up"
+    message = f"mariadbd did not come up:\n{server.log.read_text()[-3000:]}"
     raise RuntimeError(message)
