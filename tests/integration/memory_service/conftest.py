@@ -58,8 +58,18 @@ def serve_memory(tmp_path: Path) -> Serve:
     return serve
 
 
+@pytest.fixture(params=["sqlite", pytest.param("mariadb", marks=pytest.mark.mariadb)])
+def database_knobs(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Give the settings of each database in turn."""
+    if request.param == "sqlite":
+        return {}
+    return {"database_url": request.getfixturevalue("mariadb_server").url()}
+
+
 @pytest.fixture
-async def memory_server(serve_memory: Serve) -> AsyncIterator[MemoryServer]:
-    """Serve with the defaults, but for the embedder: the one without a model."""
-    async with serve_memory() as server:
+async def memory_server(
+    serve_memory: Serve, database_knobs: dict[str, Any]
+) -> AsyncIterator[MemoryServer]:
+    """Serve with the defaults, but for the embedder, the one without a model; on each database."""
+    async with serve_memory(**database_knobs) as server:
         yield server

@@ -1,6 +1,6 @@
 """Every RPC with every field missing, too long, out of range or with control characters."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import grpc
@@ -179,6 +179,13 @@ def _named(path: str) -> str:
     """Give the field that is named: a time as a whole."""
     head, _, last = path.rpartition(".")
     return head if last in {"seconds", "nanos"} else path
+
+
+@pytest.fixture
+async def memory_server(serve_memory: Any) -> AsyncIterator[Any]:
+    """Serve from SQLite without Milvus: nothing here gets as far as a database."""
+    async with serve_memory(milvus_uri="off") as server:
+        yield server
 
 
 async def test_bad_fields_are_named_and_nothing_is_stored(memory_server: Any) -> None:
