@@ -22,9 +22,6 @@ from memory_service.domain.errors import IndexUnavailable
 from memory_service.ports import Collections, IndexFilter, IndexHit, StoredRow, Vector
 
 _UPSERT_BATCH = 500
-_LEAST_EF = 256
-"""Neighbours that HNSW keeps while it searches; at least the limit."""
-
 _READY_AGE = 5.0
 """Seconds for which a ready mark is believed: another replica may find the collection lost."""
 
@@ -169,7 +166,6 @@ class MilvusIndex:
             limit=limit,
             # without it milvus-lite sends the vectors back, which takes as long as the search
             output_fields=["memory_id"],
-            search_params={} if self.lite else {"params": {"ef": max(limit, _LEAST_EF)}},
             consistency_level="Bounded",
             timeout=self._timeouts.inside(self._timeouts.search),
         )

@@ -48,21 +48,16 @@ def schema(dims: int) -> CollectionSchema:
 
 
 def indexes(*, lite: bool, version: tuple[int, int]) -> IndexParams:
-    """Give the indexes that suit: FLAT on lite (exact, and no slower), HNSW on a server.
+    """Give the indexes. FLAT: each search is for one user, so a graph of everybody loses hits.
 
-    There the user's rows are found by a scalar index: INVERTED since 2.4, Trie before.
+    Seen with HNSW under a user filter: on the server 26 of a user's 200 rows among 20,000 (2.3.5,
+    ef 256), on lite recall 0.63 for 0.76. FLAT is exact and computes only the rows that pass the
+    filter; on a server those are found by a scalar index: INVERTED since 2.4, Trie before.
     """
     params = MilvusClient.prepare_index_params()
-    if lite:
-        params.add_index("vector", index_type="FLAT", metric_type="COSINE")
-        return params
-    params.add_index(
-        "vector",
-        index_type="HNSW",
-        metric_type="COSINE",
-        params={"M": 16, "efConstruction": 200},
-    )
-    params.add_index("user_id", index_type="INVERTED" if version >= (2, 4) else "Trie")
+    params.add_index("vector", index_type="FLAT", metric_type="COSINE")
+    if not lite:
+        params.add_index("user_id", index_type="INVERTED" if version >= (2, 4) else "Trie")
     return params
 
 

@@ -60,12 +60,13 @@ def new_index(
     uri: str | Path,
     *,
     dims: int = DIMS,
+    fingerprint: str = "test_1",
     store: FakeMemoryStore | None = None,
     timeouts: Timeouts = PATIENT,
 ) -> MilvusIndex:
     return MilvusIndex(
         MilvusAddress(str(uri), namespace=f"odd{os.getpid()}_"),
-        fingerprint="test_1",
+        fingerprint=fingerprint,
         dims=dims,
         collections=store or new_store(),
         timeouts=timeouts,
@@ -305,6 +306,27 @@ async def test_a_row_that_milvus_cannot_take_is_refused_and_the_index_goes_on(
         assert await index.ids("u1") == {"m1"}
         assert index.facts is not None
         assert index.facts.version == (2, 3)
+
+
+async def test_a_user_among_many_is_found_whole_once_a_server_has_built_its_indexes(
+    milvus: Milvus,
+) -> None:
+    random = np.random.default_rng(5)
+    vectors = random.standard_normal((6000, 32)).astype(np.float32)
+    rows = [
+        StoredRow(memory(f"many{n}", user_id=f'many \\ " {n % 60}'), vector)
+        for n, vector in enumerate(vectors)
+    ]
+    async with opened(milvus.uri, fingerprint="many", dims=32) as index:
+        await index.upsert(rows)
+        await asyncio.to_thread(raw(index).flush, index.collection, timeout=60)
+        await asyncio.sleep(3)
+        wanted = IndexFilter(user_id='many \\ " 7', now=NOW)
+        mine = vectors[7::60] / np.linalg.norm(vectors[7::60], axis=1, keepdims=True)
+        exact = sorted((mine @ mine[0]).tolist(), reverse=True)
+        hits = await index.search(mine[0], wanted, limit=200)
+        assert len(hits) == 100
+        assert [hit.cosine for hit in hits] == pytest.approx(exact, abs=1e-5)
 
 
 # ---------------------------------------------------------------- a silent Milvus
