@@ -8,13 +8,16 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from stack.demo import QUESTION, USER, seed
+from stack.demo import QUESTIONS, USER, seed
+from stack.failures import StartFailed, Stopped
 from stack.greeting import greeting
 from stack.plan import Addresses, programs
-from stack.processes import Processes, StartFailed, Stopped, start_all
+from stack.processes import Processes
+from stack.refusals import held, refuse_taken
 
 OK, FAILED = 0, 1
 WATCH_EVERY = 0.5
+HIGHEST_PORT = 65535
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,41 +30,60 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def up(options: argparse.Namespace, stop: threading.Event) -> int:
-    """Start the three services, wait until stop is set, and end them again."""
+    """Start the three services, wait until stop is set, and end them again.
+
+    What goes wrong is one line on stderr.
+    """
     data = Path(options.data).resolve()
-    addresses = Addresses(
-        f"127.0.0.1:{options.memory_port}",
-        f"127.0.0.1:{options.agent_port}",
-        f"127.0.0.1:{options.gateway_port}",
-    )
-    processes = Processes(data / "logs", stop)
     try:
-        start_all(processes, programs(addresses, data, os.environ), _say)
-        if options.demo:
-            _say(f'{seed(addresses.memory)} memories of the user "{USER}" are stored')
-        _say(greeting(addresses, data, user=USER, question=QUESTION))
-        return _watch(processes, stop)
+        with held(data):
+            _run(options, data, stop)
     except Stopped:
         return OK
     except StartFailed as failure:
         sys.stderr.write(f"{failure}\n")
         return FAILED
+    return OK
+
+
+def _run(options: argparse.Namespace, data: Path, stop: threading.Event) -> None:
+    addresses = Addresses(
+        f"127.0.0.1:{options.memory_port}",
+        f"127.0.0.1:{options.agent_port}",
+        f"127.0.0.1:{options.gateway_port}",
+    )
+    planned = programs(addresses, data, os.environ)
+    refuse_taken(planned)
+    processes = Processes(data / "logs", stop)
+    try:
+        _say("starting memory, agent and gateway …")
+        processes.start(planned)
+        if options.demo:
+            count = seed(addresses.memory, token=os.environ.get("MEMORY_SERVICE_TOKEN", ""))
+            _say(f'the user "{USER}" has {count} memories')
+        _say(greeting(addresses, data, user=USER, questions=QUESTIONS))
+        _watch(processes, stop)
     finally:
         _say("stopping …")
         processes.stop()
 
 
-def _watch(processes: Processes, stop: threading.Event) -> int:
+def _watch(processes: Processes, stop: threading.Event) -> None:
+    """Return when stop is set. Raises StartFailed when a program ends by itself."""
     while not stop.wait(WATCH_EVERY):
-        ended = processes.first_ended()
-        if ended is not None:
-            sys.stderr.write(f"{ended.name} ended by itself, see {processes.log(ended)}\n")
-            return FAILED
-    return OK
+        if ended := processes.what_ended():
+            raise StartFailed(ended)
 
 
 def _say(text: str) -> None:
     print(text, flush=True)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text) <= HIGHEST_PORT):
+        message = f"{text!r} is no port: 1 to {HIGHEST_PORT}"
+        raise argparse.ArgumentTypeError(message)
+    return int(text)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -74,9 +96,9 @@ def _parser() -> argparse.ArgumentParser:
     command = commands.add_parser("up", help="start the three services; Ctrl-C stops them")
     command.add_argument("--demo", action="store_true", help="store a small bilingual user")
     command.add_argument("--data", default="data", help="folder for all data (default: ./data)")
-    command.add_argument("--memory-port", type=int, default=9088)
-    command.add_argument("--agent-port", type=int, default=9089)
-    command.add_argument("--gateway-port", type=int, default=8080)
+    command.add_argument("--memory-port", type=_port, default=9088)
+    command.add_argument("--agent-port", type=_port, default=9089)
+    command.add_argument("--gateway-port", type=_port, default=8080)
     return parser
 
 

@@ -4,9 +4,14 @@ import grpc
 
 from memory_service.v1 import memory_pb2 as pb
 from memory_service.v1 import memory_pb2_grpc
+from rpc.errors import read_failure
+from stack.failures import StartFailed
 
 USER = "demo"
-QUESTION = "Plan a dinner for my friends on Saturday"
+QUESTIONS = ("Plan a dinner for my friends on Saturday", "周六晚上请朋友吃饭，怎么安排？")
+PATIENCE = 60.0
+"""Seconds: the first writes on a busy machine."""
+_REQUEST = "memory-stack-demo-1"
 
 _CONSTRAINTS = [
     "User is allergic to peanuts.",
@@ -28,8 +33,11 @@ _FACTS = [
 ]
 
 
-def seed(address: str) -> int:
-    """Store the demo user's memories and give how many there are; again doubles nothing."""
+def seed(address: str, *, token: str = "") -> int:
+    """Store the demo user's memories, and give how many the user has; again doubles nothing.
+
+    Raises StartFailed if the service does not take them.
+    """
     groups = [
         (pb.MEMORY_TYPE_CONSTRAINT, _CONSTRAINTS),
         (pb.MEMORY_TYPE_PREFERENCE, _PREFERENCES),
@@ -41,9 +49,16 @@ def seed(address: str) -> int:
         for memory_type, contents in groups
         for content in contents
     ]
-    request = pb.BatchCreateMemoriesRequest(
-        user_id=USER, request_id="memory-stack-demo-1", memories=memories
-    )
+    request = pb.BatchCreateMemoriesRequest(user_id=USER, request_id=_REQUEST, memories=memories)
+    metadata = (("authorization", f"Bearer {token}"),) if token else None
     with grpc.insecure_channel(address) as channel:
-        answer = memory_pb2_grpc.MemoryServiceStub(channel).BatchCreateMemories(request, timeout=60)
-    return sum(not result.HasField("error") for result in answer.results)
+        memory = memory_pb2_grpc.MemoryServiceStub(channel)
+        try:
+            memory.BatchCreateMemories(request, timeout=PATIENCE, metadata=metadata)
+            asked = pb.GetStatsRequest(user_id=USER)
+            stats = memory.GetStats(asked, timeout=PATIENCE, metadata=metadata)
+        except grpc.RpcError as error:
+            failure = read_failure(error)
+            message = f"memory did not take the demo user: {failure.code.name} {failure.reason}"
+            raise StartFailed(message) from None
+    return sum(stats.active_by_type.values())

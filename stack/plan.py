@@ -14,6 +14,7 @@ class Program:
     address: str
     environment: Mapping[str, str]
     migrates: bool
+    """Its database must be migrated by command; on SQLite the program does that by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,23 @@ def programs(addresses: Addresses, data: Path, environment: Mapping[str, str]) -
     }
     base = {**shared, **environment}
     return [
-        Program("memory", "memory_service", addresses.memory, base | memory, migrates=True),
-        Program("agent", "agent_service", addresses.agent, base | agent, migrates=True),
+        Program(
+            "memory",
+            "memory_service",
+            addresses.memory,
+            base | memory,
+            migrates=_on_server(base.get("MEMORY_DATABASE_URL", "")),
+        ),
+        Program(
+            "agent",
+            "agent_service",
+            addresses.agent,
+            base | agent,
+            migrates=_on_server(base.get("AGENT_DATABASE_URL", "")),
+        ),
         Program("gateway", "gateway", addresses.gateway, base | gateway, migrates=False),
     ]
+
+
+def _on_server(database_url: str) -> bool:
+    return bool(database_url) and not database_url.startswith("sqlite")

@@ -35,7 +35,7 @@ def test_databases_and_models_of_the_environment_are_kept() -> None:
 
 
 def test_the_greeting_names_every_address_and_the_data_folder() -> None:
-    text = greeting(Addresses("m:1", "a:2", "g:3"), Path("/d"), user="u", question="q?")
+    text = greeting(Addresses("m:1", "a:2", "g:3"), Path("/d"), user="u", questions=("q?",))
     assert all(word in text for word in ("m:1", "a:2", "http://g:3", "/d", "curl -N", "grpcurl"))
 
 
