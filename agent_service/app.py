@@ -92,6 +92,7 @@ async def open_app(
         )
         closing.push_async_callback(channel.close)
         counter = default_counter(settings.llm_model)
+        await asyncio.to_thread(counter.count_many, ["-"])  # loads what no turn should wait for
         model = make_model(settings, counter)
         closing.push_async_callback(model.close)
         reply = Reply(
