@@ -111,7 +111,9 @@ def raw_semantic(folder: Path, facts: Sequence[str]) -> Callable[[str], object]:
 
     def call(question: str) -> object:
         vector = np.asarray(embedder.encode([question]), dtype=np.float32)
-        return client.search("raw", vector, filter=f'user_id == "{USER}"', limit=200)
+        return client.search(
+            "raw", vector, filter=f'user_id == "{USER}"', limit=200, output_fields=["id"]
+        )
 
     return call
 

@@ -55,25 +55,44 @@ def rank(
     conversation_id: str = "",
 ) -> list[Ranked]:
     """Score and sort candidates, the highest score first, ties by memory_id desc."""
-    ranked = [_ranked(candidate, weights, now, conversation_id) for candidate in candidates]
+    ages = _ages(now)
+    ranked = [_ranked(candidate, weights, ages, conversation_id) for candidate in candidates]
     return sorted(ranked, key=lambda r: (r.score, r.candidate.memory.memory_id), reverse=True)
 
 
 def recency(update_time: datetime | None, now: datetime) -> float:
     """Give 0.25..1 by age; 0.5 for a time that is missing or in the future."""
-    if update_time is None or update_time > now:
+    return _worth(update_time, _ages(now))
+
+
+@dataclass(frozen=True, slots=True)
+class _Ages:
+    """Now, and since when a time is worth how much: worked out once for all candidates."""
+
+    now: datetime
+    since: tuple[tuple[datetime, float], ...]
+
+
+def _ages(now: datetime) -> _Ages:
+    return _Ages(now, tuple((now - limit, worth) for limit, worth in _RECENCY))
+
+
+def _worth(update_time: datetime | None, ages: _Ages) -> float:
+    if update_time is None or update_time > ages.now:
         return _NO_AGE
-    age = now - update_time
-    return next((worth for limit, worth in _RECENCY if age <= limit), _OLD)
+    for since, worth in ages.since:
+        if update_time >= since:
+            return worth
+    return _OLD
 
 
-def _ranked(candidate: Candidate, weights: Weights, now: datetime, conversation_id: str) -> Ranked:
+def _ranked(candidate: Candidate, weights: Weights, ages: _Ages, conversation_id: str) -> Ranked:
     memory = candidate.memory
     here = bool(conversation_id) and memory.conversation_id == conversation_id
     parts = {
         "importance": weights.importance * memory.importance,
         "confidence": weights.confidence * memory.confidence,
-        "recency": weights.recency * recency(memory.update_time, now),
+        "recency": weights.recency * _worth(memory.update_time, ages),
         "explicit": weights.explicit * memory.is_explicit,
         "same_conversation": weights.same_conversation * here,
         "type_bonus": weights.type_bonus.get(memory.memory_type, 0.0),
