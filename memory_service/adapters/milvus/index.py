@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pymilvus import MilvusClient
 
 from memory_service.adapters.breaker import Breaker
@@ -169,11 +170,14 @@ class MilvusIndex:
             consistency_level="Bounded",
             timeout=self._timeouts.inside(self._timeouts.search),
         )
-        cosines = np.clip(np.asarray(hits.distances, np.float64), -1.0, 1.0)
-        return [
-            IndexHit(memory_id, cosine)
-            for memory_id, cosine, finite in zip(
-                hits.ids, cosines.tolist(), np.isfinite(cosines).tolist(), strict=True
-            )
-            if finite
-        ]
+        cosines = np.asarray(hits.distances, np.float64)
+        finite = np.isfinite(cosines)
+        if not finite.all():
+            hits_found = [one for one, good in zip(hits.ids, finite, strict=True) if good]
+            return _hits(hits_found, cosines[finite])
+        return _hits(hits.ids, cosines)
+
+
+def _hits(memory_ids: Sequence[str], cosines: NDArray[np.float64]) -> list[IndexHit]:
+    """Give hits with cosines that rounding did not take out of their range."""
+    return list(map(IndexHit, memory_ids, np.clip(cosines, -1.0, 1.0).tolist()))
