@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import httpx
+import httpx2
 import numpy as np
 import structlog
 
@@ -66,7 +66,7 @@ class OpenAIEmbedder:
         self._endpoint = endpoint
         self._breaker = breaker or Breaker()
         self._calls: set[asyncio.Task[Vector]] = set()
-        self._http = httpx.AsyncClient(
+        self._http = httpx2.AsyncClient(
             base_url=endpoint.base_url.rstrip("/") + "/",
             headers={"Authorization": f"Bearer {endpoint.api_key}"} if endpoint.api_key else {},
         )
@@ -147,18 +147,18 @@ class OpenAIEmbedder:
         response = await self._post(body)
         if response.status_code in _REFUSED:
             return None
-        if response.status_code != httpx.codes.OK:
+        if response.status_code != httpx2.codes.OK:
             raise EmbedderUnavailable(_UNAVAILABLE)
         return self._read(response, len(texts))
 
-    async def _post(self, body: dict[str, object]) -> httpx.Response:
+    async def _post(self, body: dict[str, object]) -> httpx2.Response:
         """Post with a bounded number of attempts; the time is bounded by who calls."""
         for attempt in range(1, self._endpoint.attempts + 1):
             last = attempt == self._endpoint.attempts
             pause = random.uniform(0.5, 1.0) * 0.2 * 2**attempt  # noqa: S311 — jitter
             try:
                 response = await self._http.post("embeddings", json=body, timeout=None)
-            except httpx.HTTPError as fault:
+            except httpx2.HTTPError as fault:
                 if last:
                     raise EmbedderUnavailable(_UNAVAILABLE) from fault
             else:
@@ -168,7 +168,7 @@ class OpenAIEmbedder:
             await asyncio.sleep(min(pause, _LONGEST_PAUSE))
         raise EmbedderUnavailable(_UNAVAILABLE)
 
-    def _read(self, response: httpx.Response, wanted: int) -> Vector:
+    def _read(self, response: httpx2.Response, wanted: int) -> Vector:
         """Give unit rows in the order of the texts. Raises EmbedderUnavailable if it cannot."""
         try:
             data: list[dict[str, Any]] = response.json()["data"]
@@ -182,7 +182,7 @@ class OpenAIEmbedder:
         return unit_rows(vectors)
 
 
-def _retry_after(response: httpx.Response) -> float:
+def _retry_after(response: httpx2.Response) -> float:
     """Give the seconds that the endpoint asks for; 0 if it does not, or gives a date."""
     try:
         return float(response.headers.get("retry-after", 0))
