@@ -20,12 +20,24 @@ LOOK_EVERY = 0.1
 
 
 class Processes:
-    """The programs that were started, ended in reverse order. They log into a folder."""
+    """The programs that were started, ended in reverse order. They log into a folder.
 
-    def __init__(self, logs: Path, stop: threading.Event) -> None:
+    Each is waited for at most so many seconds, and ended by force after so many.
+    """
+
+    def __init__(
+        self,
+        logs: Path,
+        stop: threading.Event,
+        *,
+        ready_within: float = READY_WITHIN,
+        stop_within: float = STOP_WITHIN,
+    ) -> None:
         logs.mkdir(parents=True, exist_ok=True)
         self._logs = logs
         self._stop = stop
+        self._ready_within = ready_within
+        self._stop_within = stop_within
         self._running: list[tuple[Program, subprocess.Popen[bytes]]] = []
 
     def start(self, programs: Sequence[Program]) -> None:
@@ -52,9 +64,11 @@ class Processes:
         for program, child in reversed(self._running):
             child.send_signal(signal.SIGTERM)
             try:
-                child.wait(STOP_WITHIN)
+                child.wait(self._stop_within)
             except subprocess.TimeoutExpired:
-                sys.stderr.write(f"{program.name} did not stop in {STOP_WITHIN:.0f} s; killed\n")
+                sys.stderr.write(
+                    f"{program.name} did not stop in {self._stop_within:g} s; killed\n"
+                )
                 child.kill()
                 child.wait()
         self._running.clear()
@@ -77,8 +91,8 @@ class Processes:
             raise Stopped
 
     def _wait_until_ready(self, program: Program) -> None:
-        ready = _http_ready if program.name == "gateway" else serving
-        until = time.monotonic() + READY_WITHIN
+        ready = http_ready if program.name == "gateway" else serving
+        until = time.monotonic() + self._ready_within
         while not ready(program.address):
             if ended := self.what_ended():
                 raise StartFailed(ended)
@@ -104,7 +118,8 @@ def _ending(code: int) -> str:
     return f"exit code {code}" if code >= 0 else signal.Signals(-code).name
 
 
-def _http_ready(address: str) -> bool:
+def http_ready(address: str) -> bool:
+    """Tell whether a gateway answers at host:port."""
     host, _, port = address.rpartition(":")
     connection = http.client.HTTPConnection(host, int(port), timeout=1.0)
     try:
