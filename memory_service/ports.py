@@ -356,6 +356,13 @@ class Collections(Protocol):
         """Say that its backfill is complete."""
         ...
 
+    async def take_over(self, collection: str) -> None:
+        """Say that from now on only this collection is told of changes.
+
+        No other one is ready any more: going back to it takes a backfill.
+        """
+        ...
+
     async def mark_lost(self, collection: str) -> None:
         """Say that the index was found without it: not ready until a backfill is complete.
 

@@ -49,6 +49,7 @@ async def reindex(backfill: Backfill, *, after: str = "") -> AsyncIterator[Progr
     went to their own collection. Raises IndexUnavailable, EmbedderUnavailable or StoreUnavailable,
     to be resumed at the last progress.
     """
+    await backfill.collections.take_over(backfill.collection)
     total = await backfill.collections.count()
     done = unusable = 0
     while rows := await _batch(backfill, after, backfill.batch):
@@ -64,9 +65,13 @@ async def reindex(backfill: Backfill, *, after: str = "") -> AsyncIterator[Progr
 
 
 async def keep_ready(backfill: Backfill, *, every: float = 10.0) -> None:
-    """Look every so many seconds whether the collection is ready, and fill it if not; endless."""
+    """Look every so many seconds whether the collection is ready, and fill it if not; endless.
+
+    From the first look on no other collection counts as ready: this process's relay tells this one.
+    """
     while True:
         try:
+            await backfill.collections.take_over(backfill.collection)
             if not await backfill.collections.ready(backfill.collection):
                 await _fill(backfill)
         except StoreUnavailable:

@@ -291,6 +291,10 @@ class FakeMemoryStore:
         await self._call("mark_ready")
         self.ready_collections.add(collection)
 
+    async def take_over(self, collection: str) -> None:
+        await self._call("take_over")
+        self.ready_collections &= {collection}
+
     async def mark_lost(self, collection: str) -> None:
         await self._call("mark_lost")
         if any(row.index_state is IndexState.SYNCED for row in self._all_active()):

@@ -21,6 +21,7 @@ READY = select(_c.ready_time).where(_c.collection == bindparam("collection"))
 MARK_READY = insert(memory_index_collections)
 ANY_ACTIVE = select(_m.memory_id).where(_active).limit(1)
 ANY_SYNCED = ANY_ACTIVE.where(_m.index_state == IndexState.SYNCED.value)
+OTHERS = delete(memory_index_collections).where(_c.collection != bindparam("kept"))
 MARK_LOST = delete(memory_index_collections).where(_c.collection == bindparam("lost"))
 COUNT = select(func.count()).select_from(memories).where(_active)
 BATCH = (
@@ -63,6 +64,12 @@ class SqlCollections:
                     raise Again from error
 
         await self._database.write(work, repeatable=True)
+
+    async def take_over(self, collection: str) -> None:
+        """See Collections."""
+        await self._database.write(
+            lambda connection: connection.execute(OTHERS, {"kept": collection}), repeatable=True
+        )
 
     async def mark_lost(self, collection: str) -> None:
         """See Collections."""

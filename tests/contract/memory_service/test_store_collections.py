@@ -45,6 +45,15 @@ async def test_a_lost_collection_is_not_ready_if_the_index_had_been_told(stores:
     assert await stores.collections.ready("e5") is True
 
 
+async def test_only_the_collection_that_is_told_of_changes_stays_ready(stores: Stores) -> None:
+    await stores.keep(memory("m1"))
+    await stores.collections.mark_ready("use")
+    await stores.collections.mark_ready("e5")
+    await stores.collections.take_over("e5")
+    assert await stores.collections.ready("e5") is True
+    assert await stores.collections.ready("use") is False
+
+
 async def test_batches_walk_the_active_memories_of_all_users(stores: Stores) -> None:
     await stores.keep(memory("m1"), memory("m4"), vector=VECTOR)
     await stores.keep(memory("m2", user_id="u2"), memory("m3", user_id="u2"))

@@ -170,7 +170,7 @@ async def test_a_collection_that_is_not_ready_is_filled_through_outages(world: W
     world.store.down = True
     world.index.down = "breaker_open"
     keeping = asyncio.create_task(keep_ready(world.backfill, every=0.001))
-    await until(lambda: world.store.calls["ready"] > 1)
+    await until(lambda: world.store.calls["take_over"] > 1)
     world.store.down = False
     await until(lambda: world.index.calls["upsert"] > 1)
     world.index.down = ""
