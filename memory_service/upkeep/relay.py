@@ -68,6 +68,7 @@ class IndexRelay:
         self._on_depth = on_depth
         self._depth_time: datetime | None = None
         self._outages = 0
+        self._retry_in = 0.0
         self._written = asyncio.Event()
         self._stopping = asyncio.Event()
 
@@ -94,7 +95,8 @@ class IndexRelay:
                 await self._sit_out("unknown")
             else:
                 if self._outages:
-                    await self._pause(self._wait(self._outages), self._stopping)
+                    # Not sooner: a claim that finds nothing due would look like the outage's end.
+                    await self._pause(self._retry_in, self._stopping)
                 elif not claimed:
                     await self._pause(self._settings.poll, self._written)
 
@@ -184,7 +186,7 @@ class IndexRelay:
 
     async def _outage(self, notes: Sequence[IndexNote], cause: str) -> None:
         """Give all back and let the index come to itself."""
-        wait = self._wait(self._outages)
+        self._retry_in = wait = self._wait(self._outages)
         _log.warning("index_relay_outage", cause=cause, notes=len(notes), retry_in=wait)
         retry_at = self._clock() + timedelta(seconds=wait)
         await self._outbox.failed(notes, error=cause, retry_at=retry_at)

@@ -9,6 +9,7 @@ from memory_service.domain.errors import IndexUnavailable, StoreUnavailable
 from memory_service.domain.model import IndexState, Memory, MemoryStatus
 from memory_service.ports import IndexNote, StoredRow, Vector
 from memory_service.upkeep.relay import IndexRelay, RelaySettings
+from rpc.ids import utc_now
 from tests.builders.memories import memory
 from tests.fakes.clock import FakeClock, FakeIds
 from tests.fakes.embedder import FakeEmbedder
@@ -131,6 +132,23 @@ async def test_after_an_outage_notes_wait_for_a_time_that_doubles_up_to_the_long
         world.clock.advance(8)
     for wait, longest in zip(waits, [1, 2, 4, 8, 8, 8], strict=True):
         assert longest / 2 <= wait <= longest
+
+
+async def test_a_running_relay_asks_less_and_less_often_while_an_outage_lasts() -> None:
+    store, index = FakeMemoryStore(clock=utc_now, new_id=FakeIds()), FakeVectorIndex()
+    store.seed("u1", memory("m1"), fingerprint="fake")
+    index.down = "unavailable"
+    settings = RelaySettings(first_wait=0.02, longest_wait=60.0, poll=0.001)
+    relay = IndexRelay(
+        outbox=store, index=index, embedder=FakeEmbedder(), clock=utc_now, settings=settings
+    )
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    running = asyncio.create_task(relay.run())
+    await until(lambda: index.calls["upsert"] == 6)
+    assert loop.time() - begun >= 0.5 * (0.02 + 0.04 + 0.08 + 0.16 + 0.32)
+    relay.stop()
+    await running
 
 
 async def test_an_outage_of_the_embedder_delays_only_what_has_to_be_embedded(world: World) -> None:
