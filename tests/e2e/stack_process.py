@@ -48,17 +48,21 @@ class Stack:
 
     def start(self, within: float = 180.0) -> None:
         """Start it, and return when it says that it is ready."""
+        self.begin()
+        end = time.monotonic() + within
+        while _LAST_WORDS not in self.printed:
+            assert self.running, f"it ended: {self.complained}"
+            assert time.monotonic() < end, f"it is not ready: {self.printed} {self.complained}"
+            time.sleep(0.05)
+
+    def begin(self) -> None:
+        """Start it, without waiting."""
         streams: Any = {name: (self._folder / name).open("wb") for name in ("stdout", "stderr")}
         self._process = subprocess.Popen(
             self._command(), cwd=ROOT, env=self._environment, **streams
         )
         for stream in streams.values():
             stream.close()
-        end = time.monotonic() + within
-        while _LAST_WORDS not in self.printed:
-            assert self.running, f"it ended: {self.complained}"
-            assert time.monotonic() < end, f"it is not ready: {self.printed} {self.complained}"
-            time.sleep(0.05)
 
     def programs(self) -> dict[str, int]:
         """Give the process ids of its children by package."""
@@ -67,7 +71,8 @@ class Stack:
         packages = {}
         for child in map(int, children):
             arguments = Path(f"/proc/{child}/cmdline").read_bytes().decode().split("\0")
-            packages[arguments[arguments.index("-m") + 1]] = child
+            if arguments[1:2] == ["-m"] and arguments[2] != "stack":  # else it is just forked
+                packages[arguments[2]] = child
         return packages
 
     def interrupt(self) -> int:

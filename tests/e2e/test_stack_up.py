@@ -14,7 +14,7 @@ from memory_service.v1 import memory_pb2 as pb
 from stack.demo import QUESTIONS, USER
 from tests.e2e.memories import user_of
 from tests.e2e.people import Person, Turn, person_at
-from tests.e2e.processes import ROOT
+from tests.e2e.processes import ROOT, poll
 from tests.e2e.stack_process import Stack, gone
 from tests.services.openai_server import OpenAIServer, openai_server, says
 from tests.services.sse_reader import read_events
@@ -234,3 +234,23 @@ def test_a_program_that_dies_ends_the_stack_in_one_line(running: Stack) -> None:
     (line,) = running.complained.splitlines()
     assert line.startswith("agent ended by itself (SIGKILL), see ")
     assert all(gone(pid) for pid in programs.values())
+
+
+def test_ctrl_c_while_it_starts_stops_it_at_once(tmp_path: Path) -> None:
+    stack = Stack(tmp_path)
+    stack.begin()
+    try:
+        programs = poll(stack.programs, lambda found: len(found) == 3)
+        assert stack.interrupt() == 0
+    finally:
+        stack.clear()
+    assert stack.complained == ""
+    assert all(gone(pid) for pid in programs.values())
+
+
+def test_a_program_that_cannot_start_is_told_in_one_line(tmp_path: Path) -> None:
+    failed = Stack(tmp_path, GATEWAY_HEARTBEAT="99").another()
+    assert failed.returncode == 1
+    (line,) = failed.stderr.splitlines()
+    assert line.startswith("gateway ended by itself (exit code 2), see ")
+    assert "GATEWAY_HEARTBEAT" in line

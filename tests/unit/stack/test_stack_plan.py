@@ -1,9 +1,12 @@
 """What memory-stack will start, and what compose is told."""
 
+import json
 import re
+import shlex
 import stat
 from pathlib import Path
 
+import pytest
 import yaml
 
 from stack.compose_env import NAMES, write
@@ -32,6 +35,24 @@ def test_databases_and_models_of_the_environment_are_kept() -> None:
     for program in programs(Addresses(), Path("/d"), given):
         assert program.environment["MEMORY_DATABASE_URL"] == given["MEMORY_DATABASE_URL"]
         assert program.environment["MEMORY_DATA_DIR"] == "/own"
+
+
+@pytest.mark.parametrize(
+    ("url", "migrates"),
+    [("", False), ("sqlite:////own/memory.db", False), ("mysql+pymysql://db/m", True)],
+)
+def test_a_database_on_a_server_is_migrated_by_command(url: str, migrates: bool) -> None:  # noqa: FBT001
+    names = ("MEMORY_DATABASE_URL", "AGENT_DATABASE_URL")
+    memory, agent, gateway = programs(Addresses(), Path("/d"), dict.fromkeys(names, url))
+    assert (memory.migrates, agent.migrates, gateway.migrates) == (migrates, migrates, False)
+
+
+def test_printed_commands_keep_what_a_shell_would_take_apart() -> None:
+    question = """What's "this" $(costing)?"""
+    text = greeting(Addresses(), Path("/d"), user="u", questions=(question,))
+    (curl,) = re.findall(r"^curl .*?\n.*?$", text, re.MULTILINE)
+    words = shlex.split(curl)
+    assert json.loads(words[words.index("-d") + 1]) == {"user_id": "u", "message": question}
 
 
 def test_the_greeting_names_every_address_and_the_data_folder() -> None:
