@@ -11,13 +11,13 @@ from agent_service.app import AgentApp, migrate, open_app, server_settings
 from agent_service.domain.errors import StoreUnavailable
 from agent_service.settings import AgentSettings
 from rpc import loop
-from rpc.knobs import as_text, shown
+from rpc.knobs import BAD_SETTINGS, show
 from rpc.listen import check_safe, parse
 from rpc.server import RunningServer, serve_until_signal
 from rpc.telemetry import configure_logging, start_metrics
 from rpc.workers import run_workers
 
-DONE, FAILED, BAD_SETTINGS = 0, 1, 2
+DONE, FAILED = 0, 1
 GOODBYE = 0.8
 """Share of the grace after which running turns are ended with an error event."""
 
@@ -31,7 +31,8 @@ def run(options: argparse.Namespace, settings: AgentSettings) -> int:
             case "migrate":
                 return _migrate(settings, as_json=options.json)
             case _:
-                return _config(settings, as_json=options.json)
+                show(settings, as_json=options.json)
+                return DONE
     except ValueError as error:
         _complain(str(error))
         return BAD_SETTINGS
@@ -86,15 +87,6 @@ def _announce(server: RunningServer) -> None:
 def _migrate(settings: AgentSettings, *, as_json: bool) -> int:
     version = migrate(settings)
     _tell(json.dumps({"schema": version}) if as_json else f"the schema is at {version}")
-    return DONE
-
-
-def _config(settings: AgentSettings, *, as_json: bool) -> int:
-    knobs = shown(settings)
-    if as_json:
-        _tell(json.dumps(knobs, indent=2))
-    else:
-        _tell(as_text(knobs))
     return DONE
 
 

@@ -8,23 +8,17 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from gateway import commands
-from gateway.settings import GatewaySettings, unknown_variables, variable
+from gateway.settings import GatewaySettings
+from rpc.knobs import BAD_SETTINGS, read
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and give its exit code; what went wrong is one line on stderr."""
     options = _parser().parse_args(arguments)
-    try:
-        settings = GatewaySettings()
-    except ValidationError as error:
-        for problem in error.errors():
-            _say(f"gateway: {variable(str(problem['loc'][0]))}: {problem['msg']}")
-        return commands.BAD_SETTINGS
-    for name in unknown_variables():
-        _say(f"warning: {name} is no setting of the gateway")
+    settings = read(GatewaySettings, "gateway")
+    if settings is None:
+        return BAD_SETTINGS
     return commands.run(options, settings)
 
 
@@ -52,10 +46,6 @@ def _add_keys(parser: argparse.ArgumentParser) -> None:
     revoke.add_argument("key_id", help="as `keys list` shows it")
     listed = actions.add_parser("list", help="show keys, without their secrets")
     listed.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,19 +11,23 @@ from gateway.serving import serve_until_signal
 from gateway.settings import GatewaySettings
 from rpc import loop
 from rpc.ids import utc_now
+from rpc.knobs import BAD_SETTINGS, show
 from rpc.telemetry import configure_logging
 
-DONE, FAILED, BAD_SETTINGS = 0, 1, 2
+DONE, FAILED = 0, 1
 
 
 def run(options: argparse.Namespace, settings: GatewaySettings) -> int:
     """Run a command and give its exit code; what went wrong is one line on stderr."""
     try:
-        if options.command == "serve":
-            return _serve(settings)
-        if options.command == "keys":
-            return _keys(options, settings)
-        return _config(settings, as_json=options.json)
+        match options.command:
+            case "serve":
+                return _serve(settings)
+            case "keys":
+                return _keys(options, settings)
+            case _:
+                show(settings, as_json=options.json)
+                return DONE
     except (ValueError, KeysUnreadable) as error:  # BadListen and UnsafeListen are ValueErrors
         _complain(str(error))
         return BAD_SETTINGS
@@ -68,17 +72,6 @@ def _list(path: Path, *, as_json: bool) -> int:
     for key in keys:
         state = f"revoked {key['revoke_time']}" if key["revoke_time"] else "valid"
         _tell("\t".join((key["key_id"], key["user_id"], key["create_time"], state, key["name"])))
-    return DONE
-
-
-def _config(settings: GatewaySettings, *, as_json: bool) -> int:
-    shown = settings.shown()
-    if as_json:
-        _tell(json.dumps(shown, indent=2))
-        return DONE
-    for name, knob in shown.items():
-        value = "" if knob["value"] is None else str(knob["value"])
-        _tell(f"# {knob['description']}\n{name}={value}\n")
     return DONE
 
 

@@ -1,9 +1,7 @@
 """Every knob of the gateway, read from the environment once. Durations are seconds."""
 
-from collections.abc import Iterable
-from os import environ
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -77,36 +75,3 @@ class GatewaySettings(BaseSettings):
         if not isinstance(value, str):
             return value
         return tuple(name.strip() for name in value.split(",") if name.strip())
-
-    def shown(self) -> dict[str, dict[str, Any]]:
-        """Give each knob's value, default and description by variable, secrets hidden."""
-        return {
-            variable(name): {
-                "value": _shown(getattr(self, name)),
-                "default": _shown(field.default),
-                "description": field.description,
-            }
-            for name, field in type(self).model_fields.items()
-        }
-
-
-def variable(name: str) -> str:
-    """Give the environment variable of a knob, by its name or its alias."""
-    field = GatewaySettings.model_fields.get(name)
-    alias = field.validation_alias if field else name
-    return alias if isinstance(alias, str) else f"{PREFIX}{name.upper()}"
-
-
-def unknown_variables(names: Iterable[str] | None = None) -> list[str]:
-    """Give variables that look like knobs and are none: mostly typing errors."""
-    known = {variable(name) for name in GatewaySettings.model_fields}
-    given = environ if names is None else names
-    return sorted(name for name in given if name.startswith(PREFIX) and name not in known)
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, SecretStr):
-        return "***" if value.get_secret_value() else ""
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value) if isinstance(value, Path) else value

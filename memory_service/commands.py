@@ -17,12 +17,13 @@ from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable, 
 from memory_service.settings import OFF, Settings
 from memory_service.upkeep.reindex import Progress, reindex
 from rpc import loop
+from rpc.knobs import BAD_SETTINGS
 from rpc.listen import check_safe, parse
 from rpc.server import RunningServer, serve_until_signal, stop_signals
 from rpc.telemetry import configure_logging, start_metrics
 from rpc.workers import run_workers
 
-DONE, FAILED, BAD_SETTINGS = 0, 1, 2
+DONE, FAILED = 0, 1
 
 _REFUSALS = (EmbedderMissing, ValueError)
 """Settings that cannot be followed; BadListen and UnsafeListen are ValueErrors."""

@@ -3,11 +3,8 @@
 Durations are seconds, sizes bytes. `memory-service config` shows all of them as they are in force.
 """
 
-import re
-from collections.abc import Iterable
-from os import environ
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -189,34 +186,3 @@ class Settings(BaseSettings):
     def on_lite(self) -> bool:
         """Tell whether Milvus is embedded."""
         return self.milvus_address != OFF and "://" not in self.milvus_address
-
-    def shown(self) -> dict[str, dict[str, Any]]:
-        """Give each knob's value, default and description by variable, secrets hidden."""
-        return {
-            f"{PREFIX}{name.upper()}": {
-                "value": _shown(getattr(self, name)),
-                "default": _shown(field.default),
-                "description": " ".join((field.description or "").split()),
-            }
-            for name, field in type(self).model_fields.items()
-        }
-
-
-def unknown_variables(names: Iterable[str] | None = None) -> list[str]:
-    """Give variables that look like knobs and are none: mostly typing errors."""
-    known = {f"{PREFIX}{name.upper()}" for name in Settings.model_fields}
-    given = environ if names is None else names
-    return sorted(name for name in given if name.startswith(PREFIX) and name not in known)
-
-
-def _shown(value: object) -> object:
-    if isinstance(value, SecretStr):
-        return _without_password(value.get_secret_value())
-    return str(value) if isinstance(value, Path) else value
-
-
-def _without_password(secret: str) -> str:
-    """Give a URL without its password, stars for any other secret."""
-    if "://" not in secret:
-        return "***" if secret else ""
-    return re.sub(r"(?<=://)([^:/?#]*):.*@", r"\1:***@", secret)

@@ -1,12 +1,53 @@
-"""How a process shows its settings: every knob, as it is in force, secrets hidden."""
+"""How a process reads and shows its settings: every knob by its variable, secrets hidden."""
 
+import argparse
+import json
+import os
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings
+
+BAD_SETTINGS = 2
+"""Exit code: the command line or a setting is not acceptable."""
+
+S = TypeVar("S", bound=BaseSettings)
+
+
+def read(kind: type[S], service: str) -> S | None:
+    """Read the settings of a service from the environment.
+
+    None if a variable is not acceptable: each such one is a line on stderr. One that looks like a
+    knob and is none is a warning.
+    """
+    try:
+        settings = kind()
+    except ValidationError as error:
+        for line in problems(kind, error):
+            sys.stderr.write(f"{service}: {line}\n")
+        return None
+    for name in unknown_variables(kind, os.environ):
+        sys.stderr.write(f"{service}: warning: {name} is no setting\n")
+    return settings
+
+
+def show(settings: BaseSettings, *, as_json: bool) -> None:
+    """Print all knobs as they are in force, as variables with comments or as JSON."""
+    knobs = shown(settings)
+    sys.stdout.write(json.dumps(knobs, indent=2) + "\n" if as_json else as_text(knobs))
+
+
+def count(text: str) -> int:
+    """Read a number of processes from a command line."""
+    number = int(text)
+    if number < 1:
+        message = "at least 1"
+        raise argparse.ArgumentTypeError(message)
+    return number
 
 
 def shown(settings: BaseSettings) -> dict[str, dict[str, Any]]:
@@ -64,6 +105,8 @@ def _plain(value: object) -> str:
 def _shown(value: object) -> object:
     if isinstance(value, SecretStr):
         return _without_password(value.get_secret_value())
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
     return str(value) if isinstance(value, Path) else value
 
 

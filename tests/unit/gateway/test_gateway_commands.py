@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from gateway.__main__ import main
-from gateway.settings import unknown_variables
+from gateway.settings import GatewaySettings
+from rpc.knobs import unknown_variables
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +107,9 @@ def test_a_variable_that_is_no_setting_is_named(
     monkeypatch.setenv("GATEWAY_LISTENN", "x")
     assert main(["config"]) == 0
     assert "GATEWAY_LISTENN is no setting" in one_line(capsys)
-    assert unknown_variables(["GATEWAY_X", "GATEWAY_LISTEN", "OTHER"]) == ["GATEWAY_X"]
+    assert unknown_variables(GatewaySettings, ["GATEWAY_X", "GATEWAY_LISTEN", "OTHER"]) == [
+        "GATEWAY_X"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
+import os
+
 import pytest
 from pydantic import ValidationError
 
-from memory_service.settings import OFF, Settings, unknown_variables
+from memory_service.settings import OFF, Settings
+from rpc.knobs import shown, unknown_variables
 
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in unknown_variables():
+    for name in unknown_variables(Settings, os.environ):
         monkeypatch.delenv(name)
 
 
@@ -64,19 +67,19 @@ def test_what_is_shown_describes_every_knob_and_hides_secrets(
 ) -> None:
     monkeypatch.setenv("MEMORY_DATABASE_URL", "mysql+pymysql://ann:p@ss:word@db:3306/memory")
     monkeypatch.setenv("MEMORY_SERVICE_TOKEN", "hush")
-    shown = Settings().shown()
-    assert all(knob["description"] for knob in shown.values())
-    assert shown["MEMORY_DATABASE_URL"]["value"] == "mysql+pymysql://ann:***@db:3306/memory"
-    assert shown["MEMORY_SERVICE_TOKEN"]["value"] == "***"
-    assert shown["MEMORY_LLM_API_KEY"]["value"] == ""
-    assert shown["MEMORY_DATA_DIR"]["value"] == "data"
-    assert not {"hush", "p@ss"} & set(str(shown).split("'"))
+    knobs = shown(Settings())
+    assert all(knob["description"] for knob in knobs.values())
+    assert knobs["MEMORY_DATABASE_URL"]["value"] == "mysql+pymysql://ann:***@db:3306/memory"
+    assert knobs["MEMORY_SERVICE_TOKEN"]["value"] == "***"
+    assert knobs["MEMORY_LLM_API_KEY"]["value"] == ""
+    assert knobs["MEMORY_DATA_DIR"]["value"] == "data"
+    assert not {"hush", "p@ss"} & set(str(knobs).split("'"))
 
 
 def test_variables_that_are_no_knobs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMORY_EMBEDER", "use")
-    assert unknown_variables() == ["MEMORY_EMBEDER"]
-    assert unknown_variables(["MEMORY_CUT", "PATH"]) == []
+    assert unknown_variables(Settings, os.environ) == ["MEMORY_EMBEDER"]
+    assert unknown_variables(Settings, ["MEMORY_CUT", "PATH"]) == []
 
 
 def test_an_openai_embedder_must_be_described() -> None:
