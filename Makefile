@@ -33,7 +33,7 @@ demo: $(READY)  ## the same, with a small bilingual user in it
 
 test: $(TOOLS)  ## every test, on SQLite + milvus-lite and on MariaDB + a Milvus server
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest $(ARGS)
+	$(BIN)/python -m coverage run -m pytest -n 2 $(ARGS)
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --fail-under=95
 	$(BIN)/python -m coverage report --skip-covered --fail-under=100 --include='memory_service/domain/*,memory_service/retrieve*,memory_service/remember*,memory_service/upkeep*,agent_service/domain/*,agent_service/chat*,agent_service/conversations*'

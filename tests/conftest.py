@@ -17,6 +17,22 @@ settings.register_profile(
 settings.load_profile("no_time_limits")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of a file in one worker of xdist, and all that start a Milvus server too.
+
+    A Milvus server takes fixed ports and much memory, so there is never more than one.
+    """
+    needing = {item.path for item in items if _needs_milvus(item)}
+    for item in items:
+        group = "milvus" if item.path in needing else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _needs_milvus(item: pytest.Item) -> bool:
+    fixtures = getattr(item, "fixturenames", ())
+    return "milvus_cache" in fixtures or item.get_closest_marker("milvus_server") is not None
+
+
 @pytest.fixture(scope="session")
 def mariadb_server() -> Iterator[MariaDB]:
     if shutil.which("mariadbd") is None:
