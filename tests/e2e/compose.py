@@ -90,7 +90,7 @@ class Compose:
         return str(self._configs[name]["content"])
 
     def _placed(self, text: str, service: str) -> str:
-        """Put our addresses and folders in; each container has a loopback and a /data of its own."""
+        """Put our addresses and folders in: each container has a /data of its own."""
         for theirs, ours in self._addresses.items():
             text = text.replace(theirs, ours)
         return re.sub(r"^/data\b", str(self._data / service), text)

@@ -100,13 +100,13 @@ class Person:
 
     def memories(self) -> set[str]:
         """Give what is stored."""
-        asked = {"user_id": self.user_id, "page_size": 200}
+        asked: dict[str, str | int] = {"user_id": self.user_id, "page_size": 200}
         answer = self.client.get("/api/v1/memory/items", params=asked)
         assert answer.status_code == 200, answer.text
         return {memory["content"] for memory in answer.json()["memories"]}
 
     def timeline(self, conversation_id: str) -> list[Any]:
-        asked = {"user_id": self.user_id, "conversation_id": conversation_id, "page_size": 200}
+        asked = {"user_id": self.user_id, "conversation_id": conversation_id, "page_size": "200"}
         answer = self.client.get("/api/v1/agent/conversation-timeline", params=asked)
         assert answer.status_code == 200, answer.text
         events: list[Any] = answer.json()["events"]
