@@ -13,6 +13,9 @@ from tests.fakes.index import FakeVectorIndex
 from tests.fakes.memory_store import FakeMemoryStore
 
 QUICK = RetrieveSettings(total=2.0, search_most=0.2, touch_interval=0.0)
+"""For what hangs: soon given up."""
+PATIENT = RetrieveSettings(total=60.0, search_most=20.0, touch_interval=0.0)
+"""For what answers, on a busy machine too."""
 
 
 @dataclass
@@ -22,7 +25,7 @@ class Scene:
     clock: FakeClock = field(default_factory=FakeClock)
     embedder: FakeEmbedder = field(default_factory=FakeEmbedder)
     index: FakeVectorIndex = field(default_factory=FakeVectorIndex)
-    settings: RetrieveSettings = QUICK
+    settings: RetrieveSettings = PATIENT
     without_index: bool = False
 
     def __post_init__(self) -> None:
@@ -74,7 +77,7 @@ class Scene:
         self.store_rows(*memories, settings=settings)
         await self.tell_index()
 
-    async def ask(self, text: str = "", *, deadline: float = 10.0, **more: object) -> Answer:
+    async def ask(self, text: str = "", *, deadline: float = 60.0, **more: object) -> Answer:
         """Retrieve; more are fields of the Query."""
         query = replace(Query(scope=Scope(user_id="u1"), text=text), **more)  # type: ignore[arg-type]
         return await self.retriever.retrieve(query, deadline=deadline)

@@ -10,7 +10,7 @@ from memory_service.domain.errors import RevisionNotReached, StoreUnavailable
 from memory_service.domain.model import MemoryType
 from memory_service.domain.recall import Cut, Leg, LegState, Mode
 from tests.builders.memories import memory
-from tests.builders.retrieving import QUICK, Scene, ids, leg
+from tests.builders.retrieving import PATIENT, QUICK, Scene, ids, leg
 
 PEANUTS = memory("m1", "User is allergic to peanuts.")
 FOOD = memory("m2", "User cannot have groundnut snacks.")
@@ -71,7 +71,7 @@ async def test_a_silent_index_is_given_up_in_time() -> None:
 
 @pytest.mark.parametrize("hang", [True, False])
 async def test_without_the_embedder_keywords_answer_alone(hang: bool) -> None:  # noqa: FBT001
-    scene = await scene_of_two()
+    scene = await scene_of_two(settings=QUICK if hang else PATIENT)
     scene.embedder.hang, scene.embedder.down = hang, "unavailable"
     answer = await scene.ask("which peanuts may I eat")
     assert set(ids(answer)) == {"m1", "c1"}
@@ -125,7 +125,7 @@ async def test_cosines_out_of_range_are_clamped() -> None:
 async def test_exact_cosines_are_no_failure_where_they_are_meant() -> None:
     for scene in (
         await scene_of_two(without_index=True),
-        await scene_of_two(settings=replace(QUICK, exact=True)),
+        await scene_of_two(settings=replace(PATIENT, exact=True)),
     ):
         answer = await scene.ask("which peanuts may I eat")
         assert set(ids(answer)) == {"m1", "m2", "c1"}
@@ -215,7 +215,7 @@ async def test_a_revision_that_does_not_come_is_told_as_such() -> None:
 
 
 async def test_a_ruler_that_cannot_be_had_means_no_gate_and_is_tried_again() -> None:
-    scene = await scene_of_two()
+    scene = await scene_of_two(settings=QUICK)
     embed = scene.embedder.embed_queries
     attempts = 0
 
@@ -242,7 +242,7 @@ async def test_a_ruler_that_cannot_be_had_means_no_gate_and_is_tried_again() -> 
 
 
 async def test_a_ruler_that_takes_long_does_not_hold_up_the_answer() -> None:
-    scene = await scene_of_two()
+    scene = await scene_of_two(settings=QUICK)
     embed = scene.embedder.embed_queries
 
     async def slow_bank(texts: list[str]) -> object:
