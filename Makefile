@@ -68,7 +68,7 @@ bench: $(TOOLS)  ## recall, latency and context; recall needs DATA=path of the d
 
 lock: $(TOOLS)  ## resolve the dependencies anew
 	$(RESOLVE) --group build pyproject.toml -o requirements.lock
-	$(RESOLVE) --group dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	$(RESOLVE) --group dev --extra e5 -c requirements.lock pyproject.toml -o requirements-dev.lock
 
 compose-env: ## write .env with fresh passwords and tokens for docker compose
 	@$(PYTHON) stack/compose_env.py
