@@ -1,5 +1,7 @@
 # Every target makes what it needs from a plain python3 (3.11 or newer).
 PYTHON ?= python3
+# Compiled code is kept: the tests start many processes, and each would compile all of it again.
+export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready

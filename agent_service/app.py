@@ -6,12 +6,12 @@ import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
 from agent_service.adapters.memory_client import MemoryClient
 from agent_service.adapters.model_offline import OfflineModel
-from agent_service.adapters.model_openai import ModelEndpoint, OpenAIModel
 from agent_service.adapters.sql.conversations import SqlConversationStore
 from agent_service.adapters.sql.migrate import MIGRATIONS
 from agent_service.adapters.sql.turns import SqlTurnStore
@@ -42,7 +42,8 @@ from rpc.channel import open_channel
 from rpc.ids import new_id, utc_now
 from rpc.server import ServerSettings, Service
 
-ChosenModel = OfflineModel | OpenAIModel
+if TYPE_CHECKING:
+    from agent_service.adapters.model_openai import OpenAIModel
 
 
 class AgentApp:
@@ -136,10 +137,15 @@ def migrate(settings: AgentSettings) -> str:
     return MIGRATIONS.head or ""
 
 
-def make_model(settings: AgentSettings, counter: TokenCounter) -> ChosenModel:
+def make_model(settings: AgentSettings, counter: TokenCounter) -> "OfflineModel | OpenAIModel":
     """Give the model of the settings; without one the stand-in that says so."""
     if not settings.llm_model and not settings.llm_base_url:
         return OfflineModel(counter)
+    from agent_service.adapters.model_openai import (  # noqa: PLC0415 — takes seconds to import
+        ModelEndpoint,
+        OpenAIModel,
+    )
+
     return OpenAIModel(
         ModelEndpoint(
             base_url=settings.llm_base_url,
