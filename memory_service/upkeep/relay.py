@@ -96,7 +96,8 @@ class IndexRelay:
             else:
                 if self._outages:
                     # Not sooner: a claim that finds nothing due would look like the outage's end.
-                    await self._pause(self._retry_in, self._stopping)
+                    # A little later, so that a relay with a better way to the index goes first.
+                    await self._pause(self._retry_in + 2 * self._settings.poll, self._stopping)
                 elif not claimed:
                     await self._pause(self._settings.poll, self._written)
 

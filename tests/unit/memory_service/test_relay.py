@@ -151,6 +151,27 @@ async def test_a_running_relay_asks_less_and_less_often_while_an_outage_lasts() 
     await running
 
 
+async def test_a_relay_whose_index_is_away_leaves_its_notes_to_one_whose_is_not() -> None:
+    store = FakeMemoryStore(clock=utc_now, new_id=FakeIds())
+    away, there = FakeVectorIndex(), FakeVectorIndex()
+    away.down = "breaker_open"
+    settings = RelaySettings(first_wait=0.02, longest_wait=0.02, poll=0.02)
+    relays = [
+        IndexRelay(
+            outbox=store, index=index, embedder=FakeEmbedder(), clock=utc_now, settings=settings
+        )
+        for index in (away, there)
+    ]
+    running = [asyncio.create_task(relay.run()) for relay in relays]
+    for number in range(5):
+        store.seed("u1", memory(f"m{number}"), fingerprint="fake")
+        await until(lambda: len(there.rows) > number)  # noqa: B023
+    for relay in relays:
+        relay.stop()
+    await asyncio.gather(*running)
+    assert away.calls["upsert"] <= 5
+
+
 async def test_an_outage_of_the_embedder_delays_only_what_has_to_be_embedded(world: World) -> None:
     world.keep(
         memory("m1"),
