@@ -10,7 +10,7 @@ from typing import Any
 
 from pymilvus import MilvusClient, MilvusException
 
-from memory_service.adapters.milvus.causes import Cause
+from memory_service.adapters.milvus.causes import Cause, cause_of
 from memory_service.adapters.milvus.layout import (
     SELF_TEST_IDS,
     indexes,
@@ -120,7 +120,9 @@ def prepare(client: MilvusClient, facts: IndexFacts, dims: int, timeout: float) 
         _create(client, facts, dims, timeout)
     if _dims(client.describe_collection(facts.collection, timeout=timeout)) != dims:
         raise IndexUnavailable(Cause.DIM_MISMATCH)
-    client.load_collection(facts.collection, timeout=timeout)
+    # Also if it was there: another replica may be about to index it, or have died before it did.
+    _index(client, facts, timeout)
+    _load(client, facts, timeout)
     _self_test(client, facts, dims, timeout)
 
 
@@ -129,7 +131,6 @@ def _create(client: MilvusClient, facts: IndexFacts, dims: int, timeout: float) 
         client.create_collection(
             facts.collection,
             schema=schema(dims),
-            index_params=indexes(lite=facts.lite, version=facts.version),
             consistency_level="Bounded",
             timeout=timeout,
         )
@@ -137,6 +138,37 @@ def _create(client: MilvusClient, facts: IndexFacts, dims: int, timeout: float) 
         # Another replica may have been faster.
         if not exists(client, facts.collection, timeout):
             raise
+
+
+def _index(client: MilvusClient, facts: IndexFacts, timeout: float) -> None:
+    """Make the indexes that are missing."""
+    for index in indexes(lite=facts.lite, version=facts.version):
+        if _indexed(client, facts, index.field_name, timeout):
+            continue
+        alone = MilvusClient.prepare_index_params()
+        alone.append(index)
+        try:
+            client.create_index(facts.collection, alone, timeout=timeout)
+        except MilvusException:
+            # Another replica may have been faster.
+            if not _indexed(client, facts, index.field_name, timeout):
+                raise
+
+
+def _indexed(client: MilvusClient, facts: IndexFacts, field: str, timeout: float) -> bool:
+    return bool(client.list_indexes(facts.collection, field_name=field, timeout=timeout))
+
+
+def _load(client: MilvusClient, facts: IndexFacts, timeout: float) -> None:
+    """Have the collection in memory, with all its indexes."""
+    try:
+        client.load_collection(facts.collection, timeout=timeout)
+    except MilvusException as fault:
+        if cause_of(fault) is not Cause.REFUSED:
+            raise
+        # It was loaded before its last index came, and a server refuses to load it otherwise.
+        client.release_collection(facts.collection, timeout=timeout)
+        client.load_collection(facts.collection, timeout=timeout)
 
 
 def _self_test(client: MilvusClient, facts: IndexFacts, dims: int, timeout: float) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from pymilvus import MilvusClient
+from pymilvus import MilvusClient, MilvusException
 
 from memory_service.adapters.breaker import Breaker
 from memory_service.adapters.milvus import (
@@ -25,7 +25,7 @@ from memory_service.adapters.milvus import (
     MilvusIndex,
     Timeouts,
 )
-from memory_service.adapters.milvus.layout import SELF_TEST_IDS
+from memory_service.adapters.milvus.layout import SELF_TEST_IDS, indexes, schema
 from memory_service.adapters.milvus.opening import prepare
 from memory_service.domain.errors import IndexUnavailable, StoreUnavailable
 from memory_service.ports import IndexFilter, IndexHit, StoredRow, Vector
@@ -321,6 +321,45 @@ async def test_replicas_that_open_a_new_collection_at_once_share_it(
     finally:
         for one in replicas:
             await one.close()
+
+
+@pytest.mark.parametrize("on_server", [False, True], ids=["lite", "server"])
+async def test_a_collection_whose_maker_died_halfway_is_completed(
+    request: pytest.FixtureRequest, peer: tuple[str, int], *, on_server: bool
+) -> None:
+    uri = request.getfixturevalue("milvus").uri if on_server else peer[0]
+    index = new_index(uri, fingerprint="halfway")
+    client = MilvusClient(uri, timeout=10, dedicated=True)
+    client.create_collection(index.collection, schema=schema(DIMS), timeout=10)
+    await index.start()
+    try:
+        await index.upsert([row("m1")])
+        assert await index.ids("u1") == {"m1"}
+    finally:
+        await index.close()
+        client.close()
+
+
+async def test_a_collection_loaded_before_its_last_index_came_is_opened(milvus: Milvus) -> None:
+    index = new_index(milvus.uri, fingerprint="early")
+    client = MilvusClient(milvus.uri, timeout=10, dedicated=True)
+    client.create_collection(index.collection, schema=schema(DIMS), timeout=10)
+    by_vector, by_user = indexes(lite=False, version=(2, 3))
+    for one in (by_vector, by_user):
+        params = MilvusClient.prepare_index_params()
+        params.append(one)
+        client.create_index(index.collection, params, timeout=10)
+        if one is by_vector:
+            client.load_collection(index.collection, timeout=10)
+    with pytest.raises(MilvusException, match="can't change the index"):
+        client.load_collection(index.collection, timeout=10)
+    await index.start()
+    try:
+        await index.upsert([row("m1")])
+        assert await index.ids("u1") == {"m1"}
+    finally:
+        await index.close()
+        client.close()
 
 
 @pytest.mark.parametrize(
