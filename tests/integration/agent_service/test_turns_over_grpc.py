@@ -1,4 +1,4 @@
-"""Turns of the real service: races, repeats, streams and whose they are (A28, A31, A48, A63, P20)."""
+"""Turns of the real service: races, repeats, streams, owners (A28, A31, A48, A63, A80, P20)."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -13,8 +13,8 @@ from tests.services.openai_server import DONE, HOLD, chunk, says, streams, text
 from tests.services.running_agent import AgentServer, ServeAgent, answer_of, kinds, one
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
-ANN = {"user_id": "ann", "conversation_id": "c1"}
-BOB = {"user_id": "bob", "conversation_id": "c1"}
+ANN: dict[str, Any] = {"user_id": "ann", "conversation_id": "c1"}
+BOB: dict[str, Any] = {"user_id": "bob", "conversation_id": "c1"}
 
 
 async def code_of(call: Any) -> grpc.StatusCode:
