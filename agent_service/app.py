@@ -144,6 +144,7 @@ def make_model(settings: AgentSettings, counter: TokenCounter) -> "OfflineModel 
     from agent_service.adapters.model_openai import (  # noqa: PLC0415 — takes seconds to import
         ModelEndpoint,
         OpenAIModel,
+        ThinkingForm,
     )
 
     return OpenAIModel(
@@ -152,6 +153,8 @@ def make_model(settings: AgentSettings, counter: TokenCounter) -> "OfflineModel 
             api_key=settings.llm_api_key.get_secret_value(),
             model=settings.llm_model,
             thinking=settings.llm_thinking,
+            thinking_form=ThinkingForm(form) if (form := settings.llm_thinking_form) else None,
+            max_output_tokens=settings.llm_max_output_tokens,
             first_timeout=settings.llm_first_timeout,
             idle_timeout=settings.llm_idle_timeout,
         )

@@ -68,16 +68,29 @@ class AgentSettings(BaseSettings):
     )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key of the API")
     llm_model: str = Field(
-        default="", description="Model to ask; empty: the offline stand-in answers"
+        default="",
+        description="Model to ask; empty, and no AGENT_LLM_BASE_URL: the offline stand-in answers",
     )
     llm_thinking: Literal["", "off", "on", "auto"] = Field(
         default="", description="How much the model thinks; empty: its own default"
+    )
+    llm_thinking_form: Literal[
+        "", "reasoning_effort", "chat_template", "enable_thinking", "thinking_type"
+    ] = Field(
+        default="",
+        description="How the API is told to think: reasoning_effort (OpenAI, Ollama), "
+        "chat_template (vLLM, SGLang, llama.cpp), enable_thinking (Qwen's own), thinking_type "
+        "(DeepSeek's and GLM's own); empty: the first for OpenAI, the second for others",
+    )
+    llm_max_output_tokens: int = Field(
+        default=0, ge=0, description="Most tokens of an answer; 0: as the model likes"
     )
     llm_first_timeout: Seconds = Field(default=60.0, description="Longest wait for the first event")
     llm_idle_timeout: Seconds = Field(default=60.0, description="Longest silence inside an answer")
     system_prompt: str = Field(default=SYSTEM_PROMPT, description="Instructions to the model")
     system_prompt_file: Path | None = Field(
-        default=None, description="UTF-8 file with the instructions; goes before the text"
+        default=None,
+        description="UTF-8 file with the instructions; AGENT_SYSTEM_PROMPT is not read then",
     )
 
     # ------------------------------------------------------------ context
@@ -137,6 +150,9 @@ class AgentSettings(BaseSettings):
             raise ValueError(message)
         if self.reserved_output + self.context_safety >= self.context_window:
             message = "AGENT_CONTEXT_WINDOW leaves no room beside what is kept free"
+            raise ValueError(message)
+        if self.llm_max_output_tokens > self.reserved_output:
+            message = "AGENT_LLM_MAX_OUTPUT_TOKENS is more than AGENT_RESERVED_OUTPUT keeps free"
             raise ValueError(message)
         return self
 

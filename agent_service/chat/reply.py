@@ -83,7 +83,7 @@ class Reply:
         yield MemoryUsed(recall)
         assembly = await asyncio.to_thread(self._assemble, command, history, recall)
         yield ContextAssembled(assembly.report)
-        async with aclosing(self._ask(command, assembly.messages)) as answer:
+        async with aclosing(self._ask(command, assembly)) as answer:
             async for event in answer:
                 yield event
 
@@ -126,18 +126,19 @@ class Reply:
         micros = (time.perf_counter_ns() - begin) // 1000
         return replace(assembly, report=replace(assembly.report, assemble_micros=micros))
 
-    async def _ask(
-        self, command: ChatCommand, messages: Sequence[Message]
-    ) -> AsyncGenerator[Event, None]:
+    async def _ask(self, command: ChatCommand, assembly: Assembly) -> AsyncGenerator[Event, None]:
+        report = assembly.report
+        # Servers refuse a call whose prompt and answer together may exceed the window.
+        room = report.usable - report.total_tokens + report.reserved_output
         options = ModelOptions(
             model=command.model,
             thinking=command.thinking,
-            max_output_tokens=command.max_output_tokens,
+            max_output_tokens=min(command.max_output_tokens, max(room, 1)),
         )
         usage: ModelUsage | None = None
         finish = "stop"
         thinking = False
-        async with aclosing(self._model.stream(messages, options)) as pieces:
+        async with aclosing(self._model.stream(assembly.messages, options)) as pieces:
             async for piece in pieces:
                 match piece:
                     case ModelText(text):

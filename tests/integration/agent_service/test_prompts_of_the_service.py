@@ -253,3 +253,17 @@ async def test_the_stable_beginning_of_prompts_stays_from_turn_to_turn(agent: Ag
     for before, after in pairwise(prompts):
         stable = before[:-2]
         assert json.dumps(after).startswith(json.dumps(stable)[:-1])
+
+
+async def test_the_model_is_asked_in_the_form_and_for_the_length_of_the_settings(
+    serve_agent: ServeAgent,
+) -> None:
+    knobs = {"llm_thinking": "off", "llm_thinking_form": "thinking_type"}
+    async with serve_agent(llm_max_output_tokens=77, **knobs) as agent:
+        await agent.chat()
+        body = agent.model.calls[0].body
+        assert (body["thinking"], body["max_tokens"]) == ({"type": "disabled"}, 77)
+        await agent.chat(max_output_tokens=10**6)
+        most = agent.model.calls[1].body["max_tokens"]
+        report = (await agent.stats()).last_report
+        assert most + report.total_tokens == report.usable + report.reserved_output

@@ -62,6 +62,8 @@ def test_every_knob_says_what_it_is() -> None:
     [
         ({"lease": 2.9, "heartbeat": 1.0}, "AGENT_LEASE"),
         ({"context_window": 4096}, "AGENT_CONTEXT_WINDOW"),
+        ({"llm_max_output_tokens": 4097}, "AGENT_LLM_MAX_OUTPUT_TOKENS"),
+        ({"llm_thinking_form": "loud"}, "llm_thinking_form"),
         ({"memory_cut": "hard"}, "memory_cut"),
         ({"recall_timeout": 0}, "recall_timeout"),
         ({"recall_timeout": float("nan")}, "recall_timeout"),

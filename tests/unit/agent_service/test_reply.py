@@ -164,6 +164,15 @@ async def test_the_request_chooses_model_thinking_and_length() -> None:
     assert (options.model, options.thinking, options.max_output_tokens) == ("big", "off", 9)
 
 
+async def test_an_answer_may_be_as_long_as_the_window_allows_beside_the_prompt() -> None:
+    answering = Answering(budget=Budget(window=1000, reserve_output=100, safety=10))
+    events = await answering.events(command(max_output_tokens=5000))
+    (report,) = [event.report for event in events if isinstance(event, ContextAssembled)]
+    asked = answering.model.calls[0].options.max_output_tokens
+    assert report.total_tokens + asked == 990
+    assert 100 < asked < 5000
+
+
 async def test_thinking_is_told_once_and_never_in_the_models_words() -> None:
     script = [ModelReasoning(5), ModelReasoning(7), ModelText("Hi"), ModelFinish("stop")]
     events = await Answering(script).events()
