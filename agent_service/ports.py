@@ -21,6 +21,7 @@ from agent_service.domain.model import (
     Role,
     ThinkingSummary,
     TurnEvent,
+    TurnKey,
 )
 
 Clock = Callable[[], datetime]
@@ -124,6 +125,11 @@ class TurnLease:
     conversation_id: str
     turn_id: str
     token: str
+
+    @property
+    def key(self) -> TurnKey:
+        """Say which turn it holds."""
+        return TurnKey(self.user_id, self.conversation_id, self.turn_id)
 
 
 @dataclass(frozen=True, slots=True)

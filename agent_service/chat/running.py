@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from agent_service.chat.replay import TurnPlace
 from agent_service.domain.context import ContextReport
 from agent_service.domain.errors import DomainError, LeaseLost, StoreUnavailable
 from agent_service.domain.model import (
@@ -69,14 +68,6 @@ class RunningTurn:
         self._grace: asyncio.TimerHandle | None = None
         self._work: asyncio.Task[Done | Failed] | None = None
         self._ending: Done | Failed | None = None
-
-    @property
-    def place(self) -> TurnPlace:
-        """Say which turn this is."""
-        lease = self.lease
-        return TurnPlace(
-            user_id=lease.user_id, conversation_id=lease.conversation_id, turn_id=lease.turn_id
-        )
 
     async def run(self, events: AsyncGenerator[Event, None]) -> Done | Failed:
         """Follow the events to their end, however it comes, and give the last one as stored."""

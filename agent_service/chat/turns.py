@@ -6,7 +6,7 @@ from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_service.chat.replay import TurnPlace, replay
+from agent_service.chat.replay import replay
 from agent_service.chat.reply import Reply
 from agent_service.chat.running import CANCELLED, SHUTTING_DOWN, Pace, RunningTurn
 from agent_service.domain.errors import (
@@ -15,7 +15,7 @@ from agent_service.domain.errors import (
     StoreUnavailable,
     TurnRunning,
 )
-from agent_service.domain.model import ChatCommand, Done, TurnEvent
+from agent_service.domain.model import ChatCommand, Done, TurnEvent, TurnKey
 from agent_service.domain.title import title_of
 from agent_service.ports import (
     Clock,
@@ -93,15 +93,15 @@ class ChatTurns:
         A turn of this process goes on for whoever follows it here. Raises TurnNotFound,
         SeqNotReached.
         """
-        place = TurnPlace(user_id=user_id, conversation_id=conversation_id, turn_id=turn_id)
+        key = TurnKey(user_id, conversation_id, turn_id)
         stored = replay(
             self._store,
             self._clock,
-            place,
+            key,
             after_seq=after_seq,
             poll=self._settings.resume_poll,
         )
-        with self._following(place):
+        with self._following(key):
             async with aclosing(stored) as events:
                 async for event in events:
                     yield event
@@ -183,10 +183,10 @@ class ChatTurns:
         task.add_done_callback(self._tasks.discard)
 
     @contextmanager
-    def _following(self, place: TurnPlace) -> Iterator[None]:
+    def _following(self, key: TurnKey) -> Iterator[None]:
         """Keep a turn of this process running as long as the block does."""
-        turn = self._running.get(place.turn_id)
-        if turn is None or turn.place != place:
+        turn = self._running.get(key.turn_id)
+        if turn is None or turn.lease.key != key:
             yield
             return
         turn.follow()

@@ -11,7 +11,7 @@ from agent_service.codec.page_tokens import decode_seq_place, decode_time_place
 from agent_service.codec.recalls import TYPE_OF_NUMBER
 from agent_service.codec.timelines import STATUS_NUMBERS
 from agent_service.domain.errors import InvalidField
-from agent_service.domain.model import ChatCommand, ConversationStatus, MemoryType
+from agent_service.domain.model import ChatCommand, ConversationStatus, MemoryType, TurnKey
 from agent_service.v1 import agent_pb2 as pb
 
 MAX_TYPES = 4
@@ -36,15 +36,6 @@ class ConversationKey:
 
     user_id: str
     conversation_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class TurnKey:
-    """Which turn of which conversation."""
-
-    user_id: str
-    conversation_id: str
-    turn_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

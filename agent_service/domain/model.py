@@ -44,6 +44,15 @@ class Conversation:
     status: ConversationStatus = ConversationStatus.ACTIVE
 
 
+@dataclass(frozen=True, slots=True)
+class TurnKey:
+    """Which turn of which conversation of which user; all three must fit."""
+
+    user_id: str
+    conversation_id: str
+    turn_id: str
+
+
 # ---------------------------------------------------------------- what memory answered
 
 

@@ -13,7 +13,6 @@ from agent_service.adapters.sql.schema import context_stats, learn_outbox, messa
 from agent_service.adapters.sql.timeline import add_to_timeline, lock_conversation
 from agent_service.adapters.sql.turn_rows import (
     ENDED,
-    TurnKey,
     find_turn,
     is_expired,
     last_seq,
@@ -32,6 +31,7 @@ from agent_service.domain.model import (
     Role,
     ThinkingSummary,
     TurnEvent,
+    TurnKey,
 )
 from agent_service.domain.text import clean_text
 from agent_service.ports import AssistantSaid, TimelineKind, TurnClosing

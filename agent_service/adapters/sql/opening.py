@@ -10,9 +10,9 @@ from sqlalchemy.exc import IntegrityError
 from agent_service.adapters.sql.closing import close_if_lost
 from agent_service.adapters.sql.schema import conversations, turns
 from agent_service.adapters.sql.timeline import add_to_timeline, lock_conversation
-from agent_service.adapters.sql.turn_rows import RUNNING, TurnKey, store_events, stored_events
+from agent_service.adapters.sql.turn_rows import RUNNING, store_events, stored_events
 from agent_service.domain.errors import ClientMessageIdReused, TurnRunning
-from agent_service.domain.model import ConversationStatus, Started, TurnEvent
+from agent_service.domain.model import ConversationStatus, Started, TurnEvent, TurnKey
 from agent_service.ports import NewTurn, TurnKnown, TurnLease, TurnOpened, UserSaid
 from database.transient import Again
 

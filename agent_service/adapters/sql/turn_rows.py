@@ -1,7 +1,6 @@
 """Rows of turns and of their events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,25 +9,11 @@ from sqlalchemy import Connection, Row, Select, insert, select
 from agent_service.adapters.sql.schema import turn_events, turns
 from agent_service.codec.events import decode_event, encode_event
 from agent_service.domain.errors import LeaseLost
-from agent_service.domain.model import TurnEvent
+from agent_service.domain.model import TurnEvent, TurnKey
 from agent_service.ports import TurnLease
 
 RUNNING = "running"
 ENDED = "ended"
-
-
-@dataclass(frozen=True, slots=True)
-class TurnKey:
-    """Which turn of which conversation of which user; all three must fit."""
-
-    user_id: str
-    conversation_id: str
-    turn_id: str
-
-    @classmethod
-    def of(cls, lease: TurnLease) -> "TurnKey":
-        """Give the key of the turn that a lease holds."""
-        return cls(lease.user_id, lease.conversation_id, lease.turn_id)
 
 
 def find_turn(connection: Connection, key: TurnKey) -> Row[Any] | None:
@@ -43,7 +28,7 @@ def lock_turn(connection: Connection, key: TurnKey) -> Row[Any] | None:
 
 def hold(connection: Connection, lease: TurnLease) -> Row[Any]:
     """Lock the turn that a lease holds. Raises LeaseLost when it does not hold it any more."""
-    turn = lock_turn(connection, TurnKey.of(lease))
+    turn = lock_turn(connection, lease.key)
     if turn is None or turn.state != RUNNING or turn.lease_token != lease.token:
         raise LeaseLost(lease.turn_id)
     return turn

@@ -16,7 +16,6 @@ from agent_service.adapters.sql.timeline import lock_conversation
 from agent_service.adapters.sql.turn_rows import (
     ENDED,
     RUNNING,
-    TurnKey,
     find_turn,
     hold,
     is_expired,
@@ -25,7 +24,7 @@ from agent_service.adapters.sql.turn_rows import (
     stored_events,
 )
 from agent_service.domain.errors import LeaseLost, TurnNotFound
-from agent_service.domain.model import TurnEvent
+from agent_service.domain.model import TurnEvent, TurnKey
 from agent_service.ports import NewId, NewTurn, TurnClosing, TurnKnown, TurnLease, TurnOpened
 from database.access import Database
 
@@ -77,7 +76,7 @@ class SqlTurnStore:
 
         def work(connection: Connection) -> None:
             conversation = lock_conversation(connection, lease.user_id, lease.conversation_id)
-            turn = lock_turn(connection, TurnKey.of(lease))
+            turn = lock_turn(connection, lease.key)
             if conversation is None or turn is None or turn.lease_token != lease.token:
                 raise LeaseLost(lease.turn_id)
             if turn.state == RUNNING:

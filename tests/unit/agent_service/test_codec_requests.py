@@ -9,7 +9,7 @@ from google.protobuf.json_format import ParseDict
 
 from agent_service.codec import requests
 from agent_service.domain.errors import InvalidField
-from agent_service.domain.model import ChatCommand, ConversationStatus, MemoryType
+from agent_service.domain.model import ChatCommand, ConversationStatus, MemoryType, TurnKey
 from agent_service.v1 import agent_pb2 as pb
 
 
@@ -193,7 +193,7 @@ def test_resuming_names_a_turn_and_the_last_event_seen() -> None:
         "turn_id": "t1",
         "after_seq": 3,
     }
-    key = requests.TurnKey("ann", "c1", "t1")
+    key = TurnKey("ann", "c1", "t1")
 
     assert requests.resume_place(pb.ResumeChatRequest(**whole)) == (key, 3)
     for field, wrong in [("turn_id", ""), ("after_seq", -1), ("user_id", "\n")]:
