@@ -14,6 +14,7 @@ import grpc
 from memory_service.v1 import memory_pb2 as pb
 from tests.e2e.memories import (
     CONSTRAINT,
+    FACT,
     KEYWORD,
     OK,
     PINNED,
@@ -132,37 +133,29 @@ def test_a_lost_index_is_filled_again_by_itself(tmp_path: Path) -> None:
 def test_the_environment_alone_brings_back_the_legacy_way_and_takes_it_away_again(
     tmp_path: Path,
 ) -> None:
-    with memory_program(tmp_path) as program:
-        program.start()
-        with user_of(program.address) as user:
+    with memory_program(tmp_path, MEMORY_READ_MODE="legacy") as legacy:
+        legacy.start()
+        with user_of(legacy.address) as user:
             rules = [user.create(f"Rule {n}: never {n}.", CONSTRAINT) for n in range(7)]
-            user.create_all(
-                [
-                    pb.Memory(memory_type=pb.MEMORY_TYPE_FACT, content=f"Lives in city {n}.")
-                    for n in range(30)
-                ]
-            )
+            cities = [f"Lives in city {n}." for n in range(30)]
+            user.create_all([pb.Memory(memory_type=FACT, content=city) for city in cities])
             poll(user.index_states, lambda states: states == {"synced": 37})
-            assert is_hybrid(user.retrieve("Lives in city 3."))
-        assert program.stop() == 0
-        with memory_program(tmp_path, MEMORY_READ_MODE="legacy") as legacy:
-            legacy.start()
-            with user_of(legacy.address, user.user_id) as user:
-                answer = user.retrieve("Lives in city 3.")
-                assert source(answer, SEMANTIC).state == OK
-                assert source(answer, PINNED).state == source(answer, KEYWORD).state == SKIPPED
-                # The index's own order, five rows, and no place reserved for a constraint.
-                assert contents(answer)[0] == "Lives in city 3."
-                assert len(answer.items) == 5
-                assert not any(legs(answer, rule) for rule in rules)
-                cosines = [item.score for item in answer.items]
-                assert cosines == sorted(cosines, reverse=True)
-                # Nothing to search for: the best rows.
-                blank = user.retrieve(" ")
-                assert source(blank, PINNED).state == OK
-                assert len(blank.items) == 5
-                assert is_hybrid(user.retrieve("city", mode=pb.RETRIEVE_MODE_HYBRID))
-            assert legacy.stop() == 0
+            answer = user.retrieve("Lives in city 3.")
+            assert source(answer, SEMANTIC).state == OK
+            assert source(answer, PINNED).state == source(answer, KEYWORD).state == SKIPPED
+            # The index's own order, five rows, and no place reserved for a constraint.
+            assert contents(answer)[0] == "Lives in city 3."
+            assert len(answer.items) == 5
+            assert not any(legs(answer, rule) for rule in rules)
+            cosines = [item.score for item in answer.items]
+            assert cosines == sorted(cosines, reverse=True)
+            # Nothing to search for: the best rows.
+            blank = user.retrieve(" ")
+            assert source(blank, PINNED).state == OK
+            assert len(blank.items) == 5
+            assert is_hybrid(user.retrieve("city", mode=pb.RETRIEVE_MODE_HYBRID))
+        assert legacy.stop() == 0
+    with memory_program(tmp_path) as program:
         program.start()
         with user_of(program.address, user.user_id) as user:
             assert is_hybrid(user.retrieve("Lives in city 3."))
