@@ -175,7 +175,7 @@ def _conversations(walk: Walk) -> None:
     assert (turn[0].event, turn[-1].event) == ("started", "done")
     used = next(event for event in turn if event.event == "memory_used").json["memory_used"]
     assert [item["memory_type"] for item in used["items"]] == ["MEMORY_TYPE_CONSTRAINT"]
-    assert [event.data for event in walk.chat(**said)] == [event.data for event in turn]
+    assert [event.json for event in walk.chat(**said)] == [event.json for event in turn]
     middle = turn[2]
     resumed = walk.client.get(
         "/agent/chat/resume", params={"user_id": USER}, headers={"Last-Event-ID": middle.id}
