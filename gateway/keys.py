@@ -16,8 +16,9 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
+from rpc.fields import MAX_ID_BYTES, id_problems
+
 MODE = 0o600
-MAX_USER_BYTES = 128
 _PREFIX = "msk_"
 _VERSION = 1
 
@@ -64,9 +65,9 @@ def create_key(path: Path, user_id: str, name: str, now: datetime) -> tuple[ApiK
 
     Raises ValueError for a user_id that the services would refuse, KeysUnreadable and OSError.
     """
-    controls = any(unicodedata.category(character) == "Cc" for character in user_id + name)
-    if controls or not 1 <= len(user_id.encode()) <= MAX_USER_BYTES:
-        message = f"a user is 1..{MAX_USER_BYTES} bytes without control characters"
+    controls = any(unicodedata.category(character) == "Cc" for character in name)
+    if controls or not user_id or id_problems(user_id):
+        message = f"a user is 1..{MAX_ID_BYTES} bytes without control characters"
         raise ValueError(message)
     secret = _PREFIX + secrets.token_urlsafe(32)
     key = ApiKey(secrets.token_hex(6), user_id, name, digest(secret), _iso(now))

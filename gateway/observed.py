@@ -8,10 +8,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from rpc.ids import new_id
-from rpc.request import set_request_id
+from rpc.request import HEADER, set_request_id
 
 log = structlog.get_logger("gateway")
-HEADER = "x-request-id"
 _ACCEPTABLE = re.compile(r"[\x21-\x7e]{1,128}")
 _QUIET = ("/healthz",)
 

@@ -1,7 +1,6 @@
 """Checks that several requests share. Each raises InvalidField with the proto path of the field."""
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from datetime import timedelta
 from functools import lru_cache
@@ -9,14 +8,12 @@ from typing import TypeVar
 from zoneinfo import available_timezones
 
 from agent_service.domain.errors import InvalidField
+from rpc.fields import id_problems, items_of_page
 
 Chosen = TypeVar("Chosen")
 
-MAX_ID_BYTES = 128
 MAX_MESSAGE_BYTES = 32 * 1024
 MAX_BUDGET = 200
-DEFAULT_PAGE_SIZE = 50
-MAX_PAGE_SIZE = 200
 
 _OFFSET = re.compile(r"[+-](\d\d):(\d\d)", re.ASCII)
 _LANGUAGE_TAG = re.compile(r"[A-Za-z]{1,8}([-_][A-Za-z0-9]{1,8})*", re.ASCII)
@@ -32,10 +29,8 @@ def required_id(field: str, value: str) -> str:
 
 def optional_name(field: str, value: str) -> str:
     """Give an id or name of 0..128 bytes without control characters."""
-    if len(value.encode()) > MAX_ID_BYTES:
-        raise InvalidField(field, f"at most {MAX_ID_BYTES} bytes")
-    if any(unicodedata.category(character) == "Cc" for character in value):
-        raise InvalidField(field, "no control characters")
+    for problem in id_problems(value):
+        raise InvalidField(field, problem)
     return value
 
 
@@ -72,7 +67,7 @@ def budget(field: str, value: int) -> int:
 
 def page_size(value: int) -> int:
     """Give 50 for 0, and at most 200."""
-    return min(at_least_zero("page_size", value) or DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE)
+    return items_of_page(at_least_zero("page_size", value))
 
 
 def timezone(field: str, value: str) -> str:

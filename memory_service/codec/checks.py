@@ -2,7 +2,6 @@
 
 import json
 import math
-import unicodedata
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
@@ -14,8 +13,8 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from memory_service.domain.errors import InvalidField, InvalidRequest
 from memory_service.domain.text import normalize, without_nul
+from rpc.fields import id_problems
 
-MAX_ID_BYTES = 128
 MAX_TITLE_BYTES = 256
 MAX_CONTENT_BYTES = 16 * 1024
 MAX_METADATA_BYTES = 4 * 1024
@@ -52,19 +51,15 @@ class Checks:
             raise InvalidRequest(self._violations)
 
     def identifier(self, field: str, value: str) -> str:
-        """Give an id of 1..128 bytes without control characters (Unicode Cc: C0, DEL, C1).
-
-        All else is ordinary in an id: quotes, wildcards, emoji, line separators U+2028 and U+2029.
-        """
+        """Give an id of 1..128 bytes without control characters; any other text is one."""
         if not value:
             self.refuse(field, "is required")
         return self.name(field, value)
 
     def name(self, field: str, value: str) -> str:
         """Give an id or name of 0..128 bytes without control characters."""
-        self.bytes(field, value, MAX_ID_BYTES)
-        if any(unicodedata.category(character) == "Cc" for character in value):
-            self.refuse(field, "no control characters")
+        for problem in id_problems(value):
+            self.refuse(field, problem)
         return value
 
     def names(

@@ -1,18 +1,9 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from memory_service.codec.checks import Checks
 from memory_service.codec.memories import MAX_ANSWER_BYTES
-from memory_service.codec.pages import (
-    list_request,
-    list_response,
-    mark_of,
-    page_place,
-    page_token,
-)
+from memory_service.codec.pages import list_request, list_response
 from memory_service.domain.errors import InvalidRequest
 from memory_service.domain.model import MemoryStatus, MemoryType
 from memory_service.v1 import memory_pb2 as pb
@@ -79,22 +70,3 @@ def test_a_page_ends_early_before_it_outgrows_an_answer() -> None:
     assert response.ByteSize() <= MAX_ANSWER_BYTES
     following = list_request(asked(page_size=200, page_token=response.next_page_token))
     assert following.before == response.memories[-1].memory_id
-
-
-@given(st.text(max_size=40))
-def test_no_token_but_a_real_one_is_taken(token: str) -> None:
-    check = Checks()
-    page_place(check, token, mark_of("ListMemories", "u1"))
-    if token:
-        with pytest.raises(InvalidRequest):
-            check.passed()
-
-
-@given(st.text(min_size=1, max_size=40))
-def test_a_token_gives_back_its_place(place: str) -> None:
-    mark = mark_of("ListMemories", "u1", frozenset({"a"}))
-    assert page_place(Checks(), page_token(place, mark), mark) == place
-
-
-def test_marks_do_not_run_together() -> None:
-    assert mark_of("L", "u1", "2") != mark_of("L", "u12", "")
