@@ -12,12 +12,14 @@ from agent_service.domain.errors import StoreUnavailable
 from agent_service.settings import AgentSettings
 from rpc import loop
 from rpc.knobs import BAD_SETTINGS, show
+from rpc.lines import DONE, FAILED, complain, tell
 from rpc.listen import check_safe, parse
 from rpc.server import RunningServer, serve_until_signal
 from rpc.telemetry import configure_logging, start_metrics
 from rpc.workers import run_workers
 
-DONE, FAILED = 0, 1
+PROGRAM = "agent-service"
+
 GOODBYE = 0.8
 """Share of the grace after which running turns are ended with an error event."""
 
@@ -34,16 +36,16 @@ def run(options: argparse.Namespace, settings: AgentSettings) -> int:
                 show(settings, as_json=options.json)
                 return DONE
     except ValueError as error:
-        _complain(str(error))
+        complain(PROGRAM, str(error))
         return BAD_SETTINGS
     except (StoreUnavailable, SQLAlchemyError, OSError, RuntimeError) as error:
-        _complain(_reason(error))
+        complain(PROGRAM, _reason(error))
         return FAILED
 
 
 def _serve(settings: AgentSettings, workers: int) -> int:
     if workers > 1 and settings.on_sqlite:
-        _complain("SQLite serves one process: use 1 worker, or MySQL or MariaDB")
+        complain(PROGRAM, "SQLite serves one process: use 1 worker, or MySQL or MariaDB")
         return BAD_SETTINGS
     check_safe(parse(settings.listen), settings.service_token.get_secret_value())
     _configure_logging(settings)
@@ -81,12 +83,12 @@ async def _serve_here(
 
 def _announce(server: RunningServer) -> None:
     """Say where it listens: with port 0 nobody knows otherwise."""
-    _tell(f"listening on {server.address}")
+    tell(f"listening on {server.address}")
 
 
 def _migrate(settings: AgentSettings, *, as_json: bool) -> int:
     version = migrate(settings)
-    _tell(json.dumps({"schema": version}) if as_json else f"the schema is at {version}")
+    tell(json.dumps({"schema": version}) if as_json else f"the schema is at {version}")
     return DONE
 
 
@@ -99,12 +101,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, DBAPIError) and error.orig is not None:
         return f"the database does not do it: {error.orig}"
     return str(error) or type(error).__name__
-
-
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _complain(line: str) -> None:
-    sys.stderr.write(f"agent-service: {' '.join(line.split())}\n")

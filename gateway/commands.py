@@ -12,9 +12,10 @@ from gateway.settings import GatewaySettings
 from rpc import loop
 from rpc.ids import utc_now
 from rpc.knobs import BAD_SETTINGS, show
+from rpc.lines import DONE, FAILED, complain, tell
 from rpc.telemetry import configure_logging
 
-DONE, FAILED = 0, 1
+PROGRAM = "gateway"
 
 
 def run(options: argparse.Namespace, settings: GatewaySettings) -> int:
@@ -29,34 +30,34 @@ def run(options: argparse.Namespace, settings: GatewaySettings) -> int:
                 show(settings, as_json=options.json)
                 return DONE
     except (ValueError, KeysUnreadable) as error:  # BadListen and UnsafeListen are ValueErrors
-        _complain(str(error))
+        complain(PROGRAM, str(error))
         return BAD_SETTINGS
     except OSError as error:
-        _complain(str(error))
+        complain(PROGRAM, str(error))
         return FAILED
 
 
 def _serve(settings: GatewaySettings) -> int:
     configure_logging("gateway", settings.log_level, settings.log_json)
     # with port 0 nobody knows the address otherwise
-    loop.run(serve_until_signal(settings, lambda address: _tell(f"listening on {address}")))
+    loop.run(serve_until_signal(settings, lambda address: tell(f"listening on {address}")))
     return DONE
 
 
 def _keys(options: argparse.Namespace, settings: GatewaySettings) -> int:
     path = options.file or settings.api_keys_file
     if path is None:
-        _complain("there is no file of API keys: set GATEWAY_API_KEYS_FILE, or give --file")
+        complain(PROGRAM, "there is no file of API keys: set GATEWAY_API_KEYS_FILE, or give --file")
         return BAD_SETTINGS
     if options.action == "create":
         key, secret = create_key(path, options.user, options.name, utc_now())
         sys.stderr.write(f"key {key.key_id} of {key.user_id}; it is shown this once:\n")
-        _tell(secret)
+        tell(secret)
         return DONE
     if options.action == "revoke":
         if revoke_key(path, options.key_id, utc_now()):
             return DONE
-        _complain(f"{path} holds no valid key {options.key_id}")
+        complain(PROGRAM, f"{path} holds no valid key {options.key_id}")
         return FAILED
     return _list(path, as_json=options.json)
 
@@ -67,18 +68,9 @@ def _list(path: Path, *, as_json: bool) -> int:
         for key in read_keys(path)
     ]
     if as_json:
-        _tell(json.dumps(keys, indent=2, ensure_ascii=False))
+        tell(json.dumps(keys, indent=2, ensure_ascii=False))
         return DONE
     for key in keys:
         state = f"revoked {key['revoke_time']}" if key["revoke_time"] else "valid"
-        _tell("\t".join((key["key_id"], key["user_id"], key["create_time"], state, key["name"])))
+        tell("\t".join((key["key_id"], key["user_id"], key["create_time"], state, key["name"])))
     return DONE
-
-
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _complain(line: str) -> None:
-    sys.stderr.write(f"gateway: {' '.join(line.split())}\n")

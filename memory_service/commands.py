@@ -18,12 +18,14 @@ from memory_service.settings import OFF, Settings
 from memory_service.upkeep.reindex import Progress, reindex
 from rpc import loop
 from rpc.knobs import BAD_SETTINGS
+from rpc.lines import DONE, FAILED, complain, tell
 from rpc.listen import check_safe, parse
 from rpc.server import RunningServer, serve_until_signal, stop_signals
 from rpc.telemetry import configure_logging, start_metrics
 from rpc.workers import run_workers
 
-DONE, FAILED = 0, 1
+PROGRAM = "memory-service"
+
 
 _REFUSALS = (EmbedderMissing, ValueError)
 """Settings that cannot be followed; BadListen and UnsafeListen are ValueErrors."""
@@ -44,10 +46,10 @@ def run(options: argparse.Namespace, settings: Settings) -> int:
     try:
         return _COMMANDS[options.command](settings, options)
     except _REFUSALS as error:
-        _complain(str(error))
+        complain(PROGRAM, str(error))
         return BAD_SETTINGS
     except _FAILURES as error:
-        _complain(_reason(error))
+        complain(PROGRAM, _reason(error))
         return FAILED
 
 
@@ -55,8 +57,9 @@ def _serve(settings: Settings, options: argparse.Namespace) -> int:
     workers = options.workers or settings.workers
     if workers > 1 and (settings.on_sqlite or settings.on_lite):
         what = "SQLite" if settings.on_sqlite else "an embedded Milvus"
-        _complain(
-            f"{what} serves one process: use 1 worker, or MySQL or MariaDB and a Milvus server"
+        complain(
+            PROGRAM,
+            f"{what} serves one process: use 1 worker, or MySQL or MariaDB and a Milvus server",
         )
         return BAD_SETTINGS
     check_safe(parse(settings.listen), settings.service_token.get_secret_value())
@@ -94,8 +97,7 @@ async def _serve_here(
 
 def _announce(server: RunningServer) -> None:
     """Say where it listens: with port 0 nobody knows otherwise."""
-    sys.stdout.write(f"listening on {server.address}\n")
-    sys.stdout.flush()
+    tell(f"listening on {server.address}")
 
 
 def _worker(settings: Settings, _options: argparse.Namespace) -> int:
@@ -117,13 +119,13 @@ async def _work(settings: Settings) -> int:
 
 def _migrate(settings: Settings, options: argparse.Namespace) -> int:
     version = migrate(settings)
-    _tell(json.dumps({"schema": version}) if options.json else f"the schema is at {version}")
+    tell(json.dumps({"schema": version}) if options.json else f"the schema is at {version}")
     return DONE
 
 
 def _reindex(settings: Settings, options: argparse.Namespace) -> int:
     if settings.milvus_address == OFF:
-        _complain("MEMORY_MILVUS_URI is off: there is no index to fill")
+        complain(PROGRAM, "MEMORY_MILVUS_URI is off: there is no index to fill")
         return BAD_SETTINGS
     _configure_logging(settings)
     return loop.run(_fill(settings, as_json=options.json))
@@ -132,7 +134,7 @@ def _reindex(settings: Settings, options: argparse.Namespace) -> int:
 async def _fill(settings: Settings, *, as_json: bool) -> int:
     async with open_app(settings) as app:
         async for progress in reindex(app.backfill(settings)):
-            _tell(json.dumps(asdict(progress)) if as_json else _line(progress))
+            tell(json.dumps(asdict(progress)) if as_json else _line(progress))
     return DONE
 
 
@@ -167,12 +169,3 @@ def _reason(error: Exception) -> str:
         what = "index" if isinstance(error, IndexUnavailable) else "embedder"
         return f"the {what} does not answer: {error.cause}"
     return str(error) or type(error).__name__
-
-
-def _tell(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
-
-
-def _complain(line: str) -> None:
-    sys.stderr.write(f"memory-service: {' '.join(line.split())}\n")

@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings
 
+from rpc.lines import complain
+
 BAD_SETTINGS = 2
 """Exit code: the command line or a setting is not acceptable."""
 
@@ -28,10 +30,10 @@ def read(kind: type[S], service: str) -> S | None:
         settings = kind()
     except ValidationError as error:
         for line in problems(kind, error):
-            sys.stderr.write(f"{service}: {line}\n")
+            complain(service, line)
         return None
     for name in unknown_variables(kind, os.environ):
-        sys.stderr.write(f"{service}: warning: {name} is no setting\n")
+        complain(service, f"warning: {name} is no setting")
     return settings
 
 
