@@ -41,9 +41,10 @@ def chat_components(
     Instructions and the user's message are required. Layout, for a provider's prefix cache:
     instructions, then the dialogue so far (oldest first), then memory, the user's message last.
     history is oldest first and should begin where it began last time: it is the truncation step
-    that keeps its first message, and so the cache. It begins with a message of the user if it has
-    one, since a question and its answers go together. more are components of the caller, such as
-    tools and examples; where they stand is theirs to say. A blank user_text is left out.
+    that keeps its first message, and so the cache. Answers at its beginning whose question is not
+    part of it are left out: some models refuse a dialogue that the assistant opens. more are
+    components of the caller, such as tools and examples; where they stand is theirs to say. A blank
+    user_text is left out.
     """
     shares = shares or Shares()
     parts = [
@@ -103,7 +104,8 @@ def _required(kind: str, text: str, zone: Zone, role: Role) -> Component:
 def _history(history: Sequence[Message], step: int) -> list[Component]:
     items = []
     exchange = 0
-    for message in history:
+    asked = next((at for at, message in enumerate(history) if message.role is Role.USER), 0)
+    for message in history[asked:]:
         exchange += message.role is Role.USER
         group = f"exchange {exchange}"
         items.append(Item(text=message.content, role=message.role, group=group))

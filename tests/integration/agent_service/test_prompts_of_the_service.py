@@ -1,5 +1,6 @@
 """What the model is really sent, over HTTP, and what is said about it (A69 to A76, P11)."""
 
+import asyncio
 import json
 from itertools import pairwise
 from typing import Any
@@ -9,7 +10,7 @@ import pytest
 
 from agent_service.v1 import agent_pb2 as pb
 from rpc.errors import Failure
-from tests.services.openai_server import says
+from tests.services.openai_server import HOLD, Script, says
 from tests.services.running_agent import (
     AgentServer,
     ServeAgent,
@@ -267,3 +268,28 @@ async def test_the_model_is_asked_in_the_form_and_for_the_length_of_the_settings
         most = agent.model.calls[1].body["max_tokens"]
         report = (await agent.stats()).last_report
         assert most + report.total_tokens == report.usable + report.reserved_output
+
+
+@pytest.mark.parametrize("most", [3, 4])
+async def test_the_dialogue_in_a_prompt_begins_with_the_user_however_many_messages_are_kept(
+    serve_agent: ServeAgent, most: int
+) -> None:
+    """Some models refuse a dialogue that the assistant opens."""
+    async with serve_agent(recent_messages=most) as agent:
+        answer = says("Well.")
+        agent.model.scripts = [answer, Script([HOLD]), answer]
+        await agent.chat("One")
+        await leave_before_the_first_word(agent, "Two")
+        for message in ("Three", "Four"):
+            await agent.chat(message)
+            dialogue = [one for one in agent.prompt if one["role"] != "system"]
+            assert dialogue[0]["role"] == "user"
+            assert len(dialogue) <= most + 1
+
+
+async def leave_before_the_first_word(agent: AgentServer, message: str) -> None:
+    agent.model.asked.clear()
+    call = agent.call(message)
+    await call.read()
+    assert await asyncio.to_thread(agent.model.asked.wait, 60)
+    call.cancel()

@@ -83,6 +83,12 @@ def test_a69_a_tight_budget_drops_the_oldest_whole_exchanges_first() -> None:
     assert sizes == {0, 2, 4, 8}
 
 
+def test_answers_whose_question_is_not_part_of_the_history_are_left_out() -> None:
+    assert chat(turns(3)[1:]).messages[1:-2] == tuple(turns(3)[2:])
+    only_answers = [Message(Role.ASSISTANT, "Welcome.")]
+    assert chat(only_answers).messages[1:-2] == tuple(only_answers)
+
+
 def test_history_is_cut_before_any_memory() -> None:
     assembly = chat(turns(50), window=700)
     fates = {told.id: told.status for told in assembly.report.components}
