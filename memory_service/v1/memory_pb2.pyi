@@ -937,8 +937,12 @@ class RetrieveSource(_message.Message):
     state: Global___SourceState.ValueType
     """How it did."""
     reason: _builtins.str
-    """Why, or a note: timeout, breaker_open, reindexing, rows_cut, blank_query, small_talk, query_cut.
-    Empty: none.
+    """Why, or a note; several are joined by commas. Empty: none.
+    Not answered as it should: timeout, unavailable, breaker_open, reindexing, dim_mismatch, unfit
+    (the index does not compare as it must), busy, no_vector.
+    Not asked: blank_query, small_talk, settings, legacy.
+    Notes: rows_cut, query_cut (only the first 8 KiB were embedded), lexical (the embedder compares
+    spelling only).
     """
     candidates: _builtins.int
     """Rows it brought."""
