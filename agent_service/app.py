@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from agent_service.adapters.model_openai import OpenAIModel
 
 
+LAST_WRITES = 2.0
+"""Seconds after the grace in which the last turns may still be stored."""
+
+
 class AgentApp:
     """The agent service, opened by open_app; closed with it."""
 
@@ -106,7 +110,7 @@ async def open_app(
         turns = ChatTurns(
             turn_store, conversation_store, reply, _turn_settings(settings), clock, new_id
         )
-        closing.push_async_callback(turns.settle)
+        closing.push_async_callback(turns.settle, within=LAST_WRITES)
         sweep = asyncio.create_task(
             close_lost_turns(
                 turn_store,

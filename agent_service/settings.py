@@ -104,7 +104,7 @@ class AgentSettings(BaseSettings):
         description="History is dropped in steps of so many tokens, for a stable prefix",
     )
     recent_messages: int = Field(
-        default=40, ge=0, description="Most messages of the dialogue so far"
+        default=200, ge=0, description="Most messages of the dialogue so far"
     )
     inject_render_mode: Literal["typed_v2", "flat"] = Field(
         default="typed_v2", description="How memories are written into the prompt"

@@ -86,12 +86,6 @@ class Settings(BaseSettings):
     """Ask openai for vectors of that length, for models that can shorten them."""
     embed_timeout: Seconds = 0.5
     """How long a write waits for its embedding; without one the relay makes it later."""
-    llm_base_url: str = ""
-    """Address of the OpenAI-compatible model that reads turns. Empty: the rules read them."""
-    llm_api_key: SecretStr = SecretStr("")
-    """Key of that model."""
-    llm_model: str = ""
-    """Name of that model."""
 
     # ------------------------------------------------------------ Retrieve
 
@@ -150,12 +144,6 @@ class Settings(BaseSettings):
     """Memories that the relay tells the index at once."""
     relay_lease: Seconds = 60.0
     """How long a relay may hold a batch before another one takes it."""
-    verbatim_turns: bool = False
-    """Let users have their turns kept word for word."""
-    job_lease: Seconds = 60.0
-    """How long a worker may hold a job before another one takes it."""
-    job_max_attempts: Count = 6
-    """Attempts before a job is parked."""
 
     @model_validator(mode="after")
     def _openai_is_complete(self) -> Self:

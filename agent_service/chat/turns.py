@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Coroutine, Iterator
-from contextlib import aclosing, contextmanager
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -124,10 +124,16 @@ class ChatTurns:
 
         asyncio.get_running_loop().call_later(after, end)
 
-    async def settle(self) -> None:
-        """Wait until every turn of this process is closed."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+    async def settle(self, *, within: float | None = None) -> None:
+        """Wait until every turn of this process is closed, at most within seconds.
+
+        A turn that is not closed by then, because SQL is silent, is closed by whoever meets its
+        lease when it has run out.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                while self._tasks:
+                    await asyncio.wait(self._tasks)
 
     async def _open(self, command: ChatCommand) -> TurnOpened | TurnKnown:
         turn = NewTurn(

@@ -204,6 +204,19 @@ async def test_a_client_that_leaves_at_once_leaves_no_turn_running() -> None:
     assert (await chat.stored("id000001"))[-1].event == Done("cancelled", incomplete=True)
 
 
+async def test_a_silent_store_does_not_hold_the_end_of_the_process() -> None:
+    script, _ = held("a")
+    chat = Chat(script)
+    reading = chat.turns.run(command())
+    await begun(reading)
+    chat.store.gates["close"] = asyncio.Event()
+    await reading.aclose()
+    await chat.turns.settle(within=0.01)
+    chat.store.gates["close"].set()
+    await chat.turns.settle()
+    assert await answers(chat) == [AssistantSaid("a", incomplete=True)]
+
+
 async def test_after_a_cancelled_turn_without_an_answer_the_next_one_works() -> None:
     silent, _ = held()
     chat = Chat(silent, says("Hi"))

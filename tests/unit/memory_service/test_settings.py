@@ -71,7 +71,7 @@ def test_what_is_shown_describes_every_knob_and_hides_secrets(
     assert all(knob["description"] for knob in knobs.values())
     assert knobs["MEMORY_DATABASE_URL"]["value"] == "mysql+pymysql://ann:***@db:3306/memory"
     assert knobs["MEMORY_SERVICE_TOKEN"]["value"] == "***"
-    assert knobs["MEMORY_LLM_API_KEY"]["value"] == ""
+    assert knobs["MEMORY_EMBEDDER_API_KEY"]["value"] == ""
     assert knobs["MEMORY_DATA_DIR"]["value"] == "data"
     assert not {"hush", "p@ss"} & set(str(knobs).split("'"))
 
