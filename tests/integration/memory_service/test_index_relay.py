@@ -113,4 +113,6 @@ async def test_another_embedder_reindexes_into_a_collection_of_its_own(tmp_path:
             "m9",
         }
     async with house(tmp_path) as home:
-        assert len(await home.search("fact number 3", limit=10)) == 5, "the old one was left alone"
+        assert len(await home.index.ids("u1")) == 5, "the old one was left alone"
+        with pytest.raises(IndexUnavailable, match="reindexing"):  # it was not told of m9
+            await home.search("fact number 3")

@@ -9,6 +9,7 @@ from memory_service.domain.bank import BANK
 from memory_service.domain.errors import RevisionNotReached, StoreUnavailable
 from memory_service.domain.model import MemoryType
 from memory_service.domain.recall import Cut, Leg, LegState, Mode
+from memory_service.ports import PinnedQuery, UserView
 from tests.builders.memories import memory
 from tests.builders.retrieving import PATIENT, QUICK, Scene, ids, leg
 
@@ -254,3 +255,17 @@ async def test_a_ruler_that_takes_long_does_not_hold_up_the_answer() -> None:
     answer = await scene.ask("which peanuts may I eat", cut=Cut.GATE)
     assert {"m1", "m2"} <= set(ids(answer))
     await scene.retriever.close()
+
+
+async def test_sql_that_falls_silent_before_the_revision_comes_is_told_as_behind() -> None:
+    scene = await scene_of_two()
+    view = scene.store.view
+
+    async def once_then_silent(wanted: PinnedQuery) -> UserView:
+        if scene.store.calls["view"]:
+            await asyncio.Event().wait()
+        return await view(wanted)
+
+    scene.store.view = once_then_silent  # type: ignore[method-assign]
+    with pytest.raises(RevisionNotReached):
+        await scene.ask("snacks", min_revision=99, deadline=0.1)
