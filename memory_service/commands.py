@@ -1,6 +1,7 @@
 """What the commands of the command line do that need more than the settings."""
 
 import argparse
+import gc
 import json
 import logging
 import sys
@@ -84,6 +85,7 @@ async def _serve_here(
     async with AsyncExitStack() as closing:
         closing.callback(start_metrics(settings.metrics_listen, worker=number).close)
         app = await closing.enter_async_context(open_app(settings))
+        gc.freeze()  # what was imported stays: looking through it again would cost each request
         if settings.worker:
             await closing.enter_async_context(app.worker.running())
         await serve_until_signal(
