@@ -19,7 +19,7 @@ from gateway.values import expectation, is_map, is_plain_message, message_of
 from rpc.errors import Violation
 
 Json: TypeAlias = dict[str, Any]
-MAX_DEPTH = 64
+MAX_DEPTH = 24
 MAX_VIOLATIONS = 20
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -36,7 +36,7 @@ def json_object(raw: bytes) -> Json:
     """Read a body; an empty one is an empty object. Lone surrogates become U+FFFD.
 
     Raises Refusal for what is not a JSON object in UTF-8, has a key twice, numbers that JSON does
-    not know, or more than 64 levels.
+    not know, or more than MAX_DEPTH levels.
     """
     if not raw.strip():
         return {}

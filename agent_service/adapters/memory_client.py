@@ -43,6 +43,8 @@ class MemoryClient:
         except grpc.aio.AioRpcError as error:
             cause = _CAUSES.get(error.code(), error.code().name.lower())
             return unreachable(cause, within=within)
+        if answer is None:  # grpc.aio's way to say that the bytes did not parse
+            return unreachable("unreadable", within=within)
         return _recall(answer)
 
     def _request(self, query: RecallQuery) -> pb.RetrieveRequest:

@@ -18,6 +18,7 @@ from rpc.fields import id_problems
 MAX_TITLE_BYTES = 256
 MAX_CONTENT_BYTES = 16 * 1024
 MAX_METADATA_BYTES = 4 * 1024
+MAX_METADATA_LEVELS = 16
 MAX_QUERY_BYTES = 64 * 1024
 MAX_SENSITIVITY = 2
 MAX_BUDGET = 200
@@ -130,13 +131,20 @@ class Checks:
         return frozenset(self.word(f"{field}[{i}]", n, words) for i, n in enumerate(given))
 
     def metadata(self, field: str, message: Struct) -> dict[str, object]:
-        """Give a caller's own data, at most 4 KiB as compact JSON, without NUL in its texts."""
+        """Give a caller's own data, at most 4 KiB as compact JSON, without NUL in its texts.
+
+        At most MAX_METADATA_LEVELS deep: parsers of protobuf give up at 100 messages inside each
+        other, each level takes up to three, and an answer wraps a memory in more than a request.
+        """
         try:
             data = {
                 without_nul(key): _clean(value) for key, value in MessageToDict(message).items()
             }
         except (ValueError, SerializeToJsonError):
             self.refuse(field, "numbers must be finite")
+            return {}
+        if _levels(data) > MAX_METADATA_LEVELS:
+            self.refuse(field, f"must be at most {MAX_METADATA_LEVELS} levels deep")
             return {}
         self.bytes(
             field, json.dumps(data, ensure_ascii=False, separators=(",", ":")), MAX_METADATA_BYTES
@@ -157,6 +165,11 @@ class Checks:
             self.refuse(field, f"must be 1..{most} seconds")
             return MAX_RETENTION
         return timedelta(seconds=message.seconds, microseconds=message.nanos // 1000)
+
+
+def _levels(value: object) -> int:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_levels, inner), default=0) if isinstance(value, dict | list) else 0
 
 
 def _clean(value: object) -> object:

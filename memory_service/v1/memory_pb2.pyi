@@ -457,7 +457,7 @@ class Memory(_message.Message):
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
-        """The caller's own data, at most 4 KiB as JSON."""
+        """The caller's own data, at most 4 KiB as JSON and 16 levels deep."""
 
     @_builtins.property
     def event_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

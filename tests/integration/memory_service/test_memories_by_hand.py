@@ -105,6 +105,26 @@ async def test_every_text_comes_back_byte_for_byte(memory_server: Any) -> None:
         }
 
 
+@pytest.mark.parametrize("nested", [{"k": {}}, {"k": []}])
+async def test_the_deepest_metadata_comes_back_in_every_answer(
+    memory_server: Any, nested: dict[str, Any]
+) -> None:
+    value: Any = 1
+    for _ in range(15):
+        value = {"k": value} if nested["k"] == {} else [value]
+    await create(memory_server, "allergic", memory_type=CONSTRAINT, metadata={"a": value})
+    (found,) = (await retrieve(memory_server, "allergic")).items
+    assert MessageToDict(found.memory.metadata) == {"a": value}
+    batch = pb.BatchRetrieveRequest(user_id="u1", requests=[pb.RetrieveRequest(query="allergic")])
+    (result,) = (await memory_server.stub.BatchRetrieve(batch)).results
+    assert MessageToDict(result.response.items[0].memory.metadata) == {"a": value}
+    deeper = pb.Memory(memory_type=FACT, content="x")
+    deeper.metadata.update({"a": {"b": value}})
+    request = pb.CreateMemoryRequest(user_id="u1", request_id=fresh(), memory=deeper)
+    refused = await failure(memory_server.stub.CreateMemory(request))
+    assert [violation.field for violation in refused.violations] == ["memory.metadata"]
+
+
 async def test_nul_is_removed_and_nothing_else(memory_server: Any) -> None:
     made = await create(memory_server, "a\0b", title="t\0", metadata={"k\0": "v\0"})
     assert (made.content, made.title) == ("ab", "t")

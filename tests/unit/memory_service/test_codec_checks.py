@@ -1,6 +1,7 @@
 import math
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from google.protobuf.duration_pb2 import Duration
@@ -9,7 +10,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.codec.checks import MAX_RETENTION, Checks
+from memory_service.codec.checks import MAX_METADATA_LEVELS, MAX_RETENTION, Checks
 from memory_service.domain.errors import InvalidRequest
 
 
@@ -163,3 +164,15 @@ def test_all_fields_are_refused_together() -> None:
     with pytest.raises(InvalidRequest, match=r"a: .*; b: ") as caught:
         checks.passed()
     assert [violation.field for violation in caught.value.violations] == ["a", "b"]
+
+
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: {"k": x}])
+def test_metadata_is_bounded_in_depth(wrap: Callable[[Any], Any]) -> None:
+    value: Any = 1
+    for _ in range(MAX_METADATA_LEVELS - 1):
+        value = wrap(value)
+    message = Struct()
+    message.update({"a": value})
+    assert refused(lambda check: check.metadata("metadata", message)) == []
+    message.update({"a": wrap(value)})
+    assert refused(lambda check: check.metadata("metadata", message)) == ["metadata"]
