@@ -131,7 +131,9 @@ class AgentSettings(BaseSettings):
         default=10.0, description="After so long without heartbeat a turn is lost"
     )
     sweep_interval: Seconds = Field(default=5.0, description="How often lost turns are looked for")
-    event_batch: Wait = Field(default=0.2, description="Longest time before an event is stored")
+    event_batch: Wait = Field(
+        default=0.05, description="Pause between writes of events; each is sent once it is stored"
+    )
     busy_wait: Wait = Field(default=2.0, description="How long a second turn waits for the first")
     resume_grace: Wait = Field(
         default=0.0, description="How long a turn goes on without its client, for a reconnect"

@@ -31,7 +31,7 @@ CLOSE_TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Seconds between signs of life, before events are written, and after a store was away.
+    """Seconds between signs of life, between writes of events, and after a store was away.
 
     queue is how many events may wait for the reader.
     """
@@ -46,7 +46,8 @@ class RunningTurn:
     """A turn whose lease is ours.
 
     Its work runs in a task of its own, so that a reader who leaves does not take the closing
-    transaction along. Few events may wait for the reader: a slow one slows the model.
+    transaction along. An event is handed on once it is stored, so that its seq stands for it
+    whatever crashes. Few events may wait for the reader: a slow one slows the model.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class RunningTurn:
         self._clock = clock
         self._pace = pace
         self._seq = started.seq
+        self._handed_on = started.seq
         self._unstored: list[TurnEvent] = []
         self._fresh = asyncio.Event()
         self._answer: list[str] = []
@@ -87,7 +89,7 @@ class RunningTurn:
         finally:
             beating.cancel()
             storing.cancel()
-            self._queue.put_nowait(TurnEvent(self._seq + 1, last))
+            self._queue.put_nowait(TurnEvent(self._handed_on + 1, last))
         return last
 
     async def events(self) -> AsyncGenerator[TurnEvent, None]:
@@ -146,23 +148,28 @@ class RunningTurn:
         return INTERNAL
 
     async def _emit(self, event: Event) -> None:
-        if self._has_reader:  # waits before it counts: an event that has a seq is handed on
+        if self._has_reader:
             await self._room.acquire()
         if isinstance(event, Delta):
             self._answer.append(event.text)
         elif isinstance(event, ContextAssembled):
             self._report = event.report
         self._seq += 1
-        numbered = TurnEvent(self._seq, event)
-        self._unstored.append(numbered)
+        self._unstored.append(TurnEvent(self._seq, event))
         self._fresh.set()
-        if self._has_reader:
-            self._queue.put_nowait(numbered)
+
+    def _hand_on(self, stored: int) -> None:
+        """Give the first so many events to the reader, if there is one."""
+        events = self._unstored[:stored]
+        del self._unstored[:stored]
+        for event in events:
+            self._handed_on = event.seq
+            if self._has_reader:
+                self._queue.put_nowait(event)
 
     async def _keep_storing(self) -> None:
         while True:
             await self._fresh.wait()
-            await asyncio.sleep(self._pace.event_batch)
             self._fresh.clear()
             batch = list(self._unstored)
             try:
@@ -173,7 +180,8 @@ class RunningTurn:
             except LeaseLost:
                 return self.end(LOST)
             else:
-                del self._unstored[: len(batch)]
+                self._hand_on(len(batch))
+                await asyncio.sleep(self._pace.event_batch)
 
     async def _beat(self) -> None:
         while True:
@@ -204,6 +212,7 @@ class RunningTurn:
             except LeaseLost:
                 return LOST
             else:
+                self._hand_on(len(self._unstored))
                 return ending
         log.error("turn_not_stored", turn_id=self.lease.turn_id)
         return NOT_STORED

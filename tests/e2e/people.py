@@ -91,6 +91,16 @@ class Person:
             assert answer.status_code == 200
             yield answer.iter_lines()
 
+    def resume(self, last_event_id: str) -> list[ServerSentEvent]:
+        """Give what followed the last event seen."""
+        answer = self.client.get(
+            f"{CHAT}/resume",
+            params={"user_id": self.user_id},
+            headers={"Last-Event-ID": last_event_id},
+        )
+        assert answer.status_code == 200, answer.text
+        return read_events(answer.content)
+
     def remember(self, content: str, kind: str = "FACT") -> str:
         memory = {"memory_type": f"MEMORY_TYPE_{kind}", "content": content}
         body = {"user_id": self.user_id, "memory": memory}

@@ -259,7 +259,9 @@ def test_a_killed_agent_ends_the_stream_in_an_error_and_later_chats_with_503(
     services: Services, person: Person
 ) -> None:
     script = streams(role(), text("Cast "), HOLD)
-    with services.model.answering(script), person.listening("What do we do?") as lines:
+    with services.model.answering(script), person.listening("What do we do?") as stream:
+        seen: list[str] = []
+        lines = _noted(stream, seen)
         conversation = _after_deltas(lines, 1)
         services.agent.kill()
         try:
@@ -271,12 +273,23 @@ def test_a_killed_agent_ends_the_stream_in_an_error_and_later_chats_with_503(
     assert "event: done" not in rest
     assert (turn.status, turn.body["error"]["code"]) == (503, "UNAVAILABLE")
     poll(lambda: person.chat("hello").status, lambda status: status == 200)
-    # Its turn is closed by whoever finds it; what was not stored yet of its answer is lost.
+    # Its turn is closed by whoever finds it, and all that was sent is kept.
     closed = poll(
         lambda: person.timeline(conversation), lambda events: any("error" in one for one in events)
     )
     assert closed[0]["user_text"]["text"] == "What do we do?"
-    assert not [one for one in closed if not one.get("assistant_text", {}).get("incomplete", True)]
+    said = [event["assistant_text"] for event in closed if "assistant_text" in event]
+    assert said == [{"text": "Cast ", "incomplete": True}]
+    last_id = [line.removeprefix("id: ") for line in seen if line.startswith("id: ")][-1]
+    (end,) = person.resume(last_id)
+    assert end.event == "error"
+    assert end.json["seq"] == int(last_id.rpartition("/")[2]) + 1
+
+
+def _noted(lines: Iterator[str], seen: list[str]) -> Iterator[str]:
+    for line in lines:
+        seen.append(line)
+        yield line
 
 
 def test_the_folder_of_logs_holds_no_word_of_a_chat(services: Services) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -102,6 +103,36 @@ async def test_events_are_stored_while_the_turn_runs() -> None:
     assert len(await running.stored()) == 2
     release.set()
     assert await task == FINISH
+
+
+async def test_an_event_is_handed_on_once_it_is_stored() -> None:
+    running = Running()
+    running.store.gates["append"] = asyncio.Event()
+    turn = await running.open()
+    task = asyncio.create_task(turn.run(running.work(Delta("a"), forever())))
+    await running.store.called("append")
+    reading = asyncio.ensure_future(anext(turn.events()))
+    await asyncio.sleep(0.01)
+    assert not reading.done()
+    running.store.gates["append"].set()
+    assert await reading == TurnEvent(2, Delta("a"))
+    turn.end(CANCELLED)
+    await task
+
+
+async def test_after_a_crash_what_was_sent_keeps_its_seq_and_the_error_comes_after_it() -> None:
+    running = Running()
+    turn = await running.open()
+    task = asyncio.create_task(turn.run(running.work(*map(Delta, "abcdef"), forever())))
+    reading = turn.events()
+    sent = [await anext(reading) for _ in range(6)]
+    running.store.gates = dict.fromkeys(("append", "close", "heartbeat"), forever())
+    running.clock.now += timedelta(hours=1)
+    _started, *kept, last = await running.stored()
+    assert kept == sent
+    assert last.seq == sent[-1].seq + 1
+    assert isinstance(last.event, Failed)
+    task.cancel()
 
 
 async def test_nothing_is_stored_again_and_again_while_nothing_happens() -> None:
