@@ -15,7 +15,7 @@ from rpc.knobs import BAD_SETTINGS, show
 from rpc.lines import DONE, FAILED, complain, tell
 from rpc.listen import check_safe, parse
 from rpc.server import RunningServer, serve_until_signal
-from rpc.telemetry import configure_logging, start_metrics
+from rpc.telemetry import Metrics, configure_logging, start_metrics
 from rpc.workers import run_workers
 
 PROGRAM = "agent-service"
@@ -69,7 +69,7 @@ async def _serve_here(
     settings: AgentSettings, *, address: str = "", number: int = 0, shared: bool = False
 ) -> int:
     async with AsyncExitStack() as closing:
-        closing.callback(start_metrics(settings.metrics_listen, worker=number).close)
+        closing.callback(_start_metrics(settings, worker=number).close)
         app: AgentApp = await closing.enter_async_context(open_app(settings))
         await serve_until_signal(
             server_settings(settings, listen=address, shared=shared),
@@ -79,6 +79,11 @@ async def _serve_here(
             on_drain=lambda: app.turns.end_all(GOODBYE * settings.shutdown_grace),
         )
     return DONE
+
+
+def _start_metrics(settings: AgentSettings, *, worker: int = 0) -> Metrics:
+    token = settings.service_token.get_secret_value()
+    return start_metrics(settings.metrics_listen, service_token=token, worker=worker)
 
 
 def _announce(server: RunningServer) -> None:

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, FilePath, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from rpc.knobs import DatabaseUrl, HttpUrl
 
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Wait = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -47,7 +49,7 @@ class AgentSettings(BaseSettings):
 
     # ------------------------------------------------------------ storage
     data_dir: Path = Field(default=Path("data"), description="Folder of the default SQLite file")
-    database_url: SecretStr = Field(
+    database_url: DatabaseUrl = Field(
         default=SecretStr(""), description="SQLAlchemy URL; empty: a SQLite file in the data folder"
     )
     database_pool: Count = Field(default=8, description="Connections, and calls of SQL at a time")
@@ -63,7 +65,7 @@ class AgentSettings(BaseSettings):
     )
 
     # ------------------------------------------------------------ model
-    llm_base_url: str = Field(
+    llm_base_url: HttpUrl = Field(
         default="", description="An OpenAI-compatible API; empty: OpenAI's own"
     )
     llm_api_key: SecretStr = Field(default=SecretStr(""), description="Key of the API")
@@ -88,7 +90,7 @@ class AgentSettings(BaseSettings):
     llm_first_timeout: Seconds = Field(default=60.0, description="Longest wait for the first event")
     llm_idle_timeout: Seconds = Field(default=60.0, description="Longest silence inside an answer")
     system_prompt: str = Field(default=SYSTEM_PROMPT, description="Instructions to the model")
-    system_prompt_file: Path | None = Field(
+    system_prompt_file: FilePath | None = Field(
         default=None,
         description="UTF-8 file with the instructions; AGENT_SYSTEM_PROMPT is not read then",
     )

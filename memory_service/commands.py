@@ -22,7 +22,7 @@ from rpc.knobs import BAD_SETTINGS
 from rpc.lines import DONE, FAILED, complain, tell
 from rpc.listen import check_safe, parse
 from rpc.server import RunningServer, serve_until_signal, stop_signals
-from rpc.telemetry import configure_logging, start_metrics
+from rpc.telemetry import Metrics, configure_logging, start_metrics
 from rpc.workers import run_workers
 
 PROGRAM = "memory-service"
@@ -83,7 +83,7 @@ async def _serve_here(
     settings: Settings, *, address: str = "", number: int = 0, shared: bool = False
 ) -> int:
     async with AsyncExitStack() as closing:
-        closing.callback(start_metrics(settings.metrics_listen, worker=number).close)
+        closing.callback(_start_metrics(settings, worker=number).close)
         app = await closing.enter_async_context(open_app(settings))
         gc.freeze()  # what was imported stays: looking through it again would cost each request
         if settings.worker:
@@ -95,6 +95,11 @@ async def _serve_here(
             on_start=_announce,
         )
     return DONE
+
+
+def _start_metrics(settings: Settings, *, worker: int = 0) -> Metrics:
+    token = settings.service_token.get_secret_value()
+    return start_metrics(settings.metrics_listen, service_token=token, worker=worker)
 
 
 def _announce(server: RunningServer) -> None:
@@ -112,7 +117,7 @@ def _worker(settings: Settings, _options: argparse.Namespace) -> int:
 async def _work(settings: Settings) -> int:
     with stop_signals() as signals:
         async with AsyncExitStack() as closing:
-            closing.callback(start_metrics(settings.metrics_listen).close)
+            closing.callback(_start_metrics(settings).close)
             app = await closing.enter_async_context(open_app(settings))
             await closing.enter_async_context(app.worker.running())
             await signals.first.wait()
@@ -130,11 +135,16 @@ def _reindex(settings: Settings, options: argparse.Namespace) -> int:
         complain(PROGRAM, "MEMORY_MILVUS_URI is off: there is no index to fill")
         return BAD_SETTINGS
     _configure_logging(settings)
+    if settings.on_sqlite:
+        migrate(settings)
     return loop.run(_fill(settings, as_json=options.json))
 
 
 async def _fill(settings: Settings, *, as_json: bool) -> int:
     async with open_app(settings) as app:
+        if not await app.is_migrated():
+            complain(PROGRAM, "the schema is not current: run `memory-service migrate` first")
+            return FAILED
         async for progress in reindex(app.backfill(settings)):
             tell(json.dumps(asdict(progress)) if as_json else _line(progress))
     return DONE

@@ -6,8 +6,10 @@ Durations are seconds, sizes bytes. `memory-service config` shows all of them as
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from rpc.knobs import DatabaseUrl, HttpUrl
 
 PREFIX = "MEMORY_"
 OFF = "off"
@@ -17,6 +19,13 @@ Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Budget = Annotated[int, Field(ge=0, le=200)]
 Count = Annotated[int, Field(ge=1)]
+
+
+def _milvus_uri(value: str) -> str:
+    if "://" in value and not value.startswith(("http://", "https://")):
+        message = "must be a folder, http(s)://host:port, or off"
+        raise ValueError(message)
+    return value
 
 
 class Settings(BaseSettings):
@@ -54,11 +63,11 @@ class Settings(BaseSettings):
 
     data_dir: Path = Path("data")
     """Folder of the SQLite file and the embedded index."""
-    database_url: SecretStr = SecretStr("")
+    database_url: DatabaseUrl = SecretStr("")
     """SQLAlchemy URL of SQLite, MySQL or MariaDB. Empty: memory.db in the data folder."""
     database_threads: Count = 8
     """SQL calls at a time, and connections."""
-    milvus_uri: str = ""
+    milvus_uri: Annotated[str, AfterValidator(_milvus_uri)] = ""
     """Folder of an embedded Milvus, http(s)://host:port of a server, or off. Empty: memory.milvus
     in the data folder."""
     milvus_token: SecretStr = SecretStr("")
@@ -74,7 +83,7 @@ class Settings(BaseSettings):
 
     embedder: Literal["use", "hash", "e5", "openai"] = "use"
     """Which embedder: in this process use, hash (spelling only) or e5; or an openai-like server."""
-    embedder_base_url: str = ""
+    embedder_base_url: HttpUrl = ""
     """Address of the embedder, up to /v1."""
     embedder_api_key: SecretStr = SecretStr("")
     """Key of the embedder."""

@@ -66,6 +66,6 @@ async def answer(ready: Ready, timeout: float) -> bool:  # noqa: ASYNC109 - of a
             return await ready()
     except TimeoutError:
         log.warning("ready_timed_out", seconds=timeout)
-    except Exception:  # top of the polling loop: what fails now may work a second later
-        log.exception("ready_failed")
+    except Exception as fault:  # noqa: BLE001 — top of the polling loop: it may work a second later
+        log.warning("ready_failed", fault=f"{type(fault).__module__}.{type(fault).__name__}")
     return False

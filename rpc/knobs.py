@@ -7,12 +7,37 @@ import re
 import sys
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import SecretStr, ValidationError
+from pydantic import AfterValidator, SecretStr, ValidationError
 from pydantic_settings import BaseSettings
 
 from rpc.lines import complain
+
+DATABASES = frozenset({"sqlite", "mysql", "mariadb", "mysql+pymysql", "mariadb+pymysql"})
+
+
+def _http_url(value: str) -> str:
+    if value and not value.startswith(("http://", "https://")):
+        message = "must begin with http:// or https://"
+        raise ValueError(message)
+    return value
+
+
+def _database_url(value: SecretStr) -> SecretStr:
+    kind, there, _ = value.get_secret_value().partition("://")
+    if value.get_secret_value() and not (there and kind in DATABASES):
+        message = (
+            "must be a URL of SQLite, MySQL or MariaDB, such as mysql+pymysql://user@host/name"
+        )
+        raise ValueError(message)
+    return value
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+"""An address of a web server; empty: none."""
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_database_url)]
+"""A SQLAlchemy URL of a database that `database` knows; empty: none."""
 
 BAD_SETTINGS = 2
 """Exit code: the command line or a setting is not acceptable."""

@@ -10,7 +10,7 @@ import structlog
 from prometheus_client import start_http_server
 from structlog.typing import Processor
 
-from rpc.listen import BadListen, Tcp, parse, shifted
+from rpc.listen import BadListen, Tcp, check_safe, parse, shifted
 
 
 def configure_logging(service: str, level: str = "INFO", json: bool = False) -> None:  # noqa: FBT001, FBT002 - read from settings by name
@@ -84,11 +84,13 @@ class Metrics:
     close: Callable[[], None]
 
 
-def start_metrics(listen: str, *, worker: int = 0) -> Metrics:
+def start_metrics(listen: str, *, service_token: str, worker: int = 0) -> Metrics:
     """Serve Prometheus metrics of this process at http://<listen>/metrics; "" means not at all.
 
-    Workers of one service each have their own: worker n listens n ports higher. Raises BadListen
-    for an address that is none, OSError for one that is taken.
+    Workers of one service each have their own: worker n listens n ports higher. Scrapers send no
+    token; that the service has one says that others may reach this machine at all. Raises
+    UnsafeListen for an address that others can reach without it, BadListen for one that is none,
+    OSError for one that is taken.
     """
     if not listen:
         return Metrics(0, lambda: None)
@@ -96,6 +98,7 @@ def start_metrics(listen: str, *, worker: int = 0) -> Metrics:
     if not isinstance(address, Tcp):
         message = f"metrics are served over TCP, not at {listen}"
         raise BadListen(message)
+    check_safe(address, service_token)
     address = shifted(address, worker)
     server, thread = start_http_server(address.port, address.host)
 

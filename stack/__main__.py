@@ -10,7 +10,7 @@ from pathlib import Path
 
 from stack.demo import QUESTIONS, USER, seed
 from stack.failures import StartFailed, Stopped
-from stack.greeting import greeting
+from stack.greeting import Secrets, greeting
 from stack.plan import Addresses, programs
 from stack.processes import Processes
 from stack.refusals import held, refuse_taken
@@ -61,7 +61,8 @@ def _run(options: argparse.Namespace, data: Path, stop: threading.Event) -> None
         if options.demo:
             count = seed(addresses.memory, token=os.environ.get("MEMORY_SERVICE_TOKEN", ""))
             _say(f'the user "{USER}" has {count} memories')
-        _say(greeting(addresses, data, user=USER, questions=QUESTIONS))
+        secrets = Secrets.of(os.environ)
+        _say(greeting(addresses, data, user=USER, questions=QUESTIONS, secrets=secrets))
         _watch(processes, stop)
     finally:
         _say("stopping …")

@@ -5,6 +5,7 @@ import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import NamedTuple
 
+from agent_service.domain.components import Budget
 from agent_service.domain.model import Message, Role
 from agent_service.domain.render import Language, language
 from agent_service.domain.sections import MEMORY_BLOCK
@@ -12,6 +13,9 @@ from agent_service.domain.tokens import TokenCounter
 from agent_service.ports import ModelEvent, ModelFinish, ModelOptions, ModelText, ModelUsage
 
 _BLOCK = re.compile(rf"<{MEMORY_BLOCK}\b[^>\n]*>\n(.*?)</{MEMORY_BLOCK}>", re.DOTALL)
+
+_FRAMING = Budget(window=1)
+"""For what a call and a message take beside their text."""
 
 
 class _Words(NamedTuple):
@@ -54,7 +58,8 @@ _WORDS: Mapping[Language, _Words] = {
 class OfflineModel:
     """Implements ports.Model without any model; the same messages give the same answer.
 
-    In the language of the user's message, English or Chinese. options mean nothing to it.
+    In the language of the user's message, English or Chinese. Of the options it knows how long an
+    answer may be.
     """
 
     def __init__(self, counter: TokenCounter) -> None:
@@ -63,15 +68,21 @@ class OfflineModel:
     async def stream(
         self, messages: Sequence[Message], options: ModelOptions
     ) -> AsyncGenerator[ModelEvent, None]:
-        """Give the notice line by line, the tokens of both sides, and stop."""
-        del options
-        sent = sum(self._counter.count_many([message.content for message in messages]))
-        answer = notice(messages, tokens=sent)
+        """Give the notice line by line, the tokens of both sides, and how it ended."""
+        sent = self._prompt_tokens(messages)
+        whole = notice(messages, tokens=sent)
+        most = options.max_output_tokens
+        answer = self._counter.truncate(whole, most) if most else whole
         for line in answer.splitlines(keepends=True):
             await asyncio.sleep(0)
             yield ModelText(line)
         yield ModelUsage(sent, self._counter.count_many([answer])[0])
-        yield ModelFinish("stop")
+        yield ModelFinish("stop" if answer == whole else "length")
+
+    def _prompt_tokens(self, messages: Sequence[Message]) -> int:
+        """Count as the assembler does: the texts and the framing of a call and its messages."""
+        framing = _FRAMING.per_call + _FRAMING.per_message * len(messages)
+        return framing + sum(self._counter.count_many([message.content for message in messages]))
 
     async def close(self) -> None:
         """Hold nothing, let go of nothing."""

@@ -16,7 +16,9 @@ _Code = grpc.StatusCode
 def not_offered(what: str) -> Failure:
     """Give the refusal of something that the contract names and this version does not do."""
     return Failure(
-        _Code.UNIMPLEMENTED, "NOT_OFFERED", f"{what} is not offered by this version of the server"
+        _Code.UNIMPLEMENTED,
+        "NOT_IMPLEMENTED",
+        f"{what} is part of the contract, but this version does not offer it yet",
     )
 
 

@@ -74,6 +74,10 @@ class MemoryApp:
         if not (self._loaded.done() and self._loaded.result()):
             return False
         await self.store.database.read(_answers)
+        return await self.is_migrated()
+
+    async def is_migrated(self) -> bool:
+        """Tell whether the schema is current, or once was. Raises what SQL raises."""
         if not self._migrated:
             self._migrated = await asyncio.to_thread(
                 MIGRATIONS.is_current, self.store.database.engine

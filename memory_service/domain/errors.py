@@ -39,6 +39,12 @@ class StaleVersion(DomainError):
     reason = "STALE_VERSION"
 
 
+class MemoryNotInUse(DomainError):
+    """The memory is deleted or superseded; it must be restored before it is changed."""
+
+    reason = "MEMORY_NOT_IN_USE"
+
+
 class MemoryNotAllowed(DomainError):
     """The user's settings forbid storing this."""
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memory_service.domain.errors import StaleVersion
+from memory_service.domain.errors import MemoryNotInUse, StaleVersion
 from memory_service.domain.model import Memory, MemoryStatus, UserState
 from memory_service.domain.text import indexed_text
 from memory_service.domain.write import MemoryPatch, NewMemory, Stored, patched, with_status
@@ -19,6 +19,9 @@ from memory_service.ports import (
 )
 from memory_service.remember.embedding import Embedding
 from memory_service.remember.steps import found, replace_by, store
+
+IN_USE = frozenset({MemoryStatus.ACTIVE, MemoryStatus.ARCHIVED})
+"""What may be changed by hand; the other statuses are left by RestoreMemory alone."""
 
 
 class Remember:
@@ -56,8 +59,8 @@ class Remember:
     ) -> bytes:
         """Change the values of the patch and no others.
 
-        Raises MemoryNotFound, StaleVersion, and EqualMemoryExists if another active memory says
-        the same.
+        Raises MemoryNotFound, StaleVersion, MemoryNotInUse if it is deleted or superseded, and
+        EqualMemoryExists if another active memory says the same.
         """
         now = self._clock()
         text, vector = await self._embed(user_id, patch)
@@ -67,6 +70,8 @@ class Remember:
             if before.version != patch.version:
                 message = f"the memory is at version {before.version}, not {patch.version}"
                 raise StaleVersion(message)
+            if before.status not in IN_USE:
+                raise MemoryNotInUse
             after = patched(before, patch.values, now)
             fitting = vector if indexed_text(after) == text else None
             return encode(replace_by(tx, before, after, fitting, self._embedding.fingerprint))

@@ -256,7 +256,8 @@ class MemoryServiceServicer:
 
     def UpdateMemory(self, request, context):
         """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
-        (EQUAL_MEMORY): another active memory says the same.
+        (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
+        superseded (MEMORY_NOT_IN_USE); restore it first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

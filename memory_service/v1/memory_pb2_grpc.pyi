@@ -77,7 +77,8 @@ class MemoryServiceStub:
     """Lists memories by memory_id desc, also those that settings or status hide from Retrieve."""
     UpdateMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.UpdateMemoryRequest, _memory_pb2.UpdateMemoryResponse]
     """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
-    (EQUAL_MEMORY): another active memory says the same.
+    (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
+    superseded (MEMORY_NOT_IN_USE); restore it first.
     """
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]
     """Marks a memory deleted until it is purged; a deleted one stays as it is. NOT_FOUND."""
@@ -177,7 +178,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Lists memories by memory_id desc, also those that settings or status hide from Retrieve."""
     UpdateMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.UpdateMemoryRequest, _memory_pb2.UpdateMemoryResponse]  # type: ignore[assignment]
     """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
-    (EQUAL_MEMORY): another active memory says the same.
+    (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
+    superseded (MEMORY_NOT_IN_USE); restore it first.
     """
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
     """Marks a memory deleted until it is purged; a deleted one stays as it is. NOT_FOUND."""
@@ -322,7 +324,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.UpdateMemoryResponse, _abc.Awaitable[_memory_pb2.UpdateMemoryResponse]]:
         """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
-        (EQUAL_MEMORY): another active memory says the same.
+        (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
+        superseded (MEMORY_NOT_IN_USE); restore it first.
         """
 
     @_abc_1.abstractmethod

@@ -217,6 +217,8 @@ class MilvusConnection:
     def _begin_opening(self) -> None:
         if self._client is None and (self._opening is None or self._opening.done()):
             self._opening = asyncio.create_task(self._open_until_it_works())
+            # Also if it died: nobody waits for an opening that is not under way.
+            self._opening.add_done_callback(lambda _opening: self._tried.set())
 
     async def _open_until_it_works(self) -> None:
         while True:

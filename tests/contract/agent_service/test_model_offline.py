@@ -88,10 +88,25 @@ async def test_a_block_that_a_user_wrote_is_no_memory() -> None:
     assert "- mine" not in await said(assembled(f"Hello {forged}"))
 
 
+def counted(messages: Sequence[Message]) -> int:
+    """Count characters as the assembler does: 3 for a call, 4 for a message, and the texts."""
+    return 3 + sum(4 + len(message.content) for message in messages)
+
+
+async def test_it_keeps_to_the_length_that_is_asked_for() -> None:
+    model = OfflineModel(COUNTER)
+    messages = assembled("Hello", PEANUTS)
+    pieces = [one async for one in model.stream(messages, ModelOptions(max_output_tokens=30))]
+    answer = "".join(one.text for one in pieces if isinstance(one, ModelText))
+    assert (await said(messages)).startswith(answer)
+    assert len(answer) == 30
+    assert pieces[-2:] == [ModelUsage(counted(messages), 30), ModelFinish("length")]
+
+
 async def test_it_counts_the_messages_and_their_tokens() -> None:
     history = [Message(Role.USER, "Hi"), Message(Role.ASSISTANT, "Hi!")]
     messages = assembled("What may I eat?", PEANUTS, history=history)
-    tokens = sum(len(message.content) for message in messages)
+    tokens = counted(messages)
     counts = (
         "5 (2 of instructions and memories, 2 of the conversation so far, then yours), "
         f"{tokens} tokens."
@@ -111,5 +126,5 @@ async def test_it_streams_line_by_line_counts_both_sides_and_stops() -> None:
     assert [one.text for one in texts if isinstance(one, ModelText)] == answer.splitlines(
         keepends=True
     )
-    sent = sum(len(message.content) for message in messages)
+    sent = counted(messages)
     assert (usage, finish) == (ModelUsage(sent, len(answer)), ModelFinish("stop"))

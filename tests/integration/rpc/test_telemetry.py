@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from rpc.listen import BadListen
+from rpc.listen import BadListen, UnsafeListen
 from rpc.telemetry import configure_logging, start_metrics
 from tests.services.mariadb import free_port
 
@@ -74,8 +74,8 @@ def test_a_level_that_is_none_is_refused() -> None:
 
 def test_metrics_are_served_where_asked_and_one_port_higher_for_the_next_worker() -> None:
     port = free_port()
-    first = start_metrics(f"127.0.0.1:{port}")
-    second = start_metrics(f"127.0.0.1:{port}", worker=1)
+    first = start_metrics(f"127.0.0.1:{port}", service_token="")
+    second = start_metrics(f"127.0.0.1:{port}", service_token="", worker=1)
     try:
         assert (first.port, second.port) == (port, port + 1)
         for metrics in (first, second):
@@ -83,18 +83,25 @@ def test_metrics_are_served_where_asked_and_one_port_higher_for_the_next_worker(
             with urllib.request.urlopen(url) as answer:
                 assert b"grpc_server_started_total" in answer.read()
         with pytest.raises(OSError, match="in use"):
-            start_metrics(f"127.0.0.1:{port}")
+            start_metrics(f"127.0.0.1:{port}", service_token="")
     finally:
         first.close()
         second.close()
 
 
 def test_no_address_means_no_metrics() -> None:
-    metrics = start_metrics("")
+    metrics = start_metrics("", service_token="")
     assert metrics.port == 0
     metrics.close()
 
 
 def test_metrics_want_a_tcp_address() -> None:
     with pytest.raises(BadListen, match="over TCP"):
-        start_metrics("unix:/tmp/x")
+        start_metrics("unix:/tmp/x", service_token="")
+
+
+def test_metrics_that_others_can_reach_need_a_service_with_a_token() -> None:
+    with pytest.raises(UnsafeListen):
+        start_metrics("0.0.0.0:0", service_token="")
+    metrics = start_metrics("0.0.0.0:0", service_token="t")
+    metrics.close()

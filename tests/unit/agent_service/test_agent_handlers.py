@@ -214,7 +214,7 @@ async def test_what_comes_later_is_said_to(
 ) -> None:
     told = await failure(stub.Chat(request_))
 
-    assert (told.code, told.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_OFFERED")
+    assert (told.code, told.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED")
     assert turns.commands == []
 
 
@@ -227,7 +227,7 @@ async def test_rpcs_that_come_later_are_said_to(stub: Stub) -> None:
         stub.SaveScheduleState(pb.SaveScheduleStateRequest()),
     ):
         told = await failure(call)
-        assert (told.code, told.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_OFFERED")
+        assert (told.code, told.reason) == (grpc.StatusCode.UNIMPLEMENTED, "NOT_IMPLEMENTED")
 
 
 async def test_a_turn_is_resumed_after_the_last_event_seen(
