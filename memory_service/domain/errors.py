@@ -81,6 +81,36 @@ class EmbedderUnavailable(DomainError):
         self.cause = cause
 
 
+class ModelUnavailable(DomainError):
+    """The model that reads or judges did not answer; try again soon."""
+
+    reason = "MODEL_UNAVAILABLE"
+
+
+class ModelUnreadable(DomainError):
+    """The model refused this turn, or what it answered cannot be used."""
+
+    reason = "MODEL_UNREADABLE"
+
+
+class JobNotFound(DomainError):
+    """No such job of this user."""
+
+    reason = "JOB_NOT_FOUND"
+
+
+class JobNotParked(DomainError):
+    """Only a parked job is queued again."""
+
+    reason = "JOB_NOT_PARKED"
+
+
+class LeaseLost(DomainError):
+    """Another worker took the job."""
+
+    reason = "LEASE_LOST"
+
+
 class InvalidField(DomainError):
     """A request field is not acceptable."""
 

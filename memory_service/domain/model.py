@@ -1,4 +1,4 @@
-"""The words of memory: what a memory, a user's settings and a change are."""
+"""The words of memory: what a memory and a user's settings are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -103,17 +103,6 @@ class UserState:
     erase_time: datetime | None = None
     erase_revision: int = 0
     """Revision of the last erasure: whatever was read before it is void."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One change of one memory, as history keeps it. before is None for a new memory."""
-
-    operation: Operation
-    actor: str
-    reason: str
-    before: Memory | None
-    after: Memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,11 @@
 """What happens to a memory inside a write transaction."""
 
+from memory_service.domain.change import USER, Change
 from memory_service.domain.errors import EqualMemoryExists, MemoryNotFound
-from memory_service.domain.model import Change, Memory, MemoryStatus, Operation
+from memory_service.domain.model import Memory, MemoryStatus, Operation
 from memory_service.domain.write import Stored, check_allowed, operation_of, refreshed
 from memory_service.ports import Transaction, Vector
 
-USER = "user"
 BY_HAND = "by_hand"
 SAME_HASH = "same_hash"
 NO_SUCH_MEMORY = "the user has no such memory"

@@ -5,11 +5,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import TypeVar
 
+from memory_service.domain.change import Change
 from memory_service.domain.errors import RequestIdReused, StoreUnavailable
 from memory_service.domain.gate import Gate, allows
 from memory_service.domain.model import (
-    Change,
     IndexState,
     Memory,
     MemoryStatus,
@@ -33,6 +34,8 @@ from memory_service.ports import (
     Vector,
 )
 from tests.fakes.memory_tables import FakeTransaction, Note, Tables
+
+T = TypeVar("T")
 
 
 class FakeMemoryStore:
@@ -184,6 +187,13 @@ class FakeMemoryStore:
         attempt = self.tables.copy()
         answer = work(FakeTransaction(attempt, user_id, self._clock))
         attempt.requests[user_id, key.request_id] = (key, answer)
+        self.tables = attempt
+        return answer
+
+    async def change(self, user_id: str, work: Callable[[Transaction], T]) -> T:
+        await self._call("change")
+        attempt = self.tables.copy()
+        answer = work(FakeTransaction(attempt, user_id, self._clock))
         self.tables = attempt
         return answer
 

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from memory_service.domain.change import Change
 from memory_service.domain.errors import EqualMemoryExists, MemoryIdTaken, MemoryNotFound
 from memory_service.domain.model import (
-    Change,
     IndexState,
     Memory,
     MemoryStatus,

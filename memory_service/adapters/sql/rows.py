@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from memory_service.adapters.sql.schema import memories, memory_user_states
@@ -70,17 +70,6 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     values["normalized_title"] = normalize(memory.title)
     values["active_key"] = active_key(memory)
     return values
-
-
-def to_json(memory: Memory) -> dict[str, Any]:
-    """Give a memory as history keeps it: all fields, times as ISO 8601."""
-    return {field.name: _plain(getattr(memory, field.name)) for field in fields(Memory)}
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return list(value) if isinstance(value, tuple) else value
 
 
 def to_state(user_id: str, row: Row | None) -> UserState:

@@ -121,6 +121,8 @@ memory_history = Table(
     # NULL: a new memory; both NULL: their words were removed.
     Column("before", Json),
     Column("after", Json),
+    # NULL: made by hand.
+    Column("decision", Json),
     Column("create_time", UtcTime, nullable=False),
     Index("ix_memory_history_memory", "user_id", "memory_id", "history_id"),
     Index("ix_memory_history_revision", "user_id", "revision", "history_id"),
@@ -137,6 +139,35 @@ memory_requests = Table(
     Column("answer", LongBytes, nullable=False),
     Column("create_time", UtcTime, nullable=False),
     Index("ix_memory_requests_create_time", "create_time"),
+    **TABLE_OPTIONS,
+)
+
+memory_jobs = Table(
+    "memory_jobs",
+    metadata,
+    Column("job_id", Key(ID), primary_key=True),
+    Column("user_id", Key(ID), nullable=False),
+    # The user's revision that stored it: orders the user's jobs.
+    Column("seq", BigInteger, nullable=False),
+    Column("request_id", Key(ID), nullable=False),
+    Column("conversation_id", Key(ID), nullable=False),
+    Column("turn_id", Key(ID), nullable=False),
+    # A domain.ingest.Turn.
+    Column("turn", Json, nullable=False),
+    # A domain.ingest.JobState.
+    Column("state", Key(WORD), nullable=False),
+    Column("attempt", Integer, nullable=False),
+    # When it may be claimed: the end of a lease, or of a pause.
+    Column("due_time", UtcTime, nullable=False),
+    # Whose lease it is; empty: nobody's.
+    Column("token", Key(ID), nullable=False),
+    Column("last_error", LongText, nullable=False),
+    # A domain.ingest.IngestOutcome; NULL until done.
+    Column("outcome", Json),
+    Column("create_time", UtcTime, nullable=False),
+    UniqueConstraint("user_id", "request_id", name="uq_memory_jobs_request"),
+    Index("ix_memory_jobs_due", "state", "due_time"),
+    Index("ix_memory_jobs_user", "user_id", "seq"),
     **TABLE_OPTIONS,
 )
 

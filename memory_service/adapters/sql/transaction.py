@@ -6,13 +6,13 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from database.transient import Again
+from memory_service.adapters.sql.documents import document
 from memory_service.adapters.sql.marks import mark
 from memory_service.adapters.sql.reader import read_state
 from memory_service.adapters.sql.rows import (
     MEMORY_COLUMNS,
     from_memory,
     from_settings,
-    to_json,
     to_memory,
 )
 from memory_service.adapters.sql.schema import (
@@ -22,9 +22,9 @@ from memory_service.adapters.sql.schema import (
     memory_user_states,
 )
 from memory_service.adapters.sql.vectors import to_bytes
+from memory_service.domain.change import Change
 from memory_service.domain.errors import EqualMemoryExists, MemoryIdTaken, MemoryNotFound
 from memory_service.domain.model import (
-    Change,
     IndexState,
     Memory,
     MemoryStatus,
@@ -183,8 +183,9 @@ class SqlTransaction:
                 "operation": change.operation.value,
                 "actor": change.actor,
                 "reason": change.reason,
-                "before": None if change.before is None else to_json(change.before),
-                "after": to_json(after),
+                "before": None if change.before is None else document(change.before),
+                "after": document(after),
+                "decision": None if change.decision is None else document(change.decision),
                 "create_time": after.update_time,
             },
         )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
@@ -14,6 +14,8 @@ from memory_service.adapters.sql.schema import memories, memory_requests
 from memory_service.adapters.sql.transaction import SqlTransaction, raise_revision
 from memory_service.domain.errors import RequestIdReused
 from memory_service.ports import Clock, RequestKey, Transaction
+
+_T = TypeVar("_T")
 
 _r = memory_requests.c
 _m = memories.c
@@ -51,6 +53,15 @@ class SqlMemoryWriter:
         return await self._database.write(
             lambda connection: self._once(connection, user_id, key, work), repeatable=True
         )
+
+    async def change(self, user_id: str, work: Callable[[Transaction], _T]) -> _T:
+        """See MemoryWriter."""
+
+        def changed(connection: Connection) -> _T:
+            raise_revision(connection, user_id)
+            return work(SqlTransaction(connection, user_id, self._clock))
+
+        return await self._database.write(changed, repeatable=True)
 
     async def touch(self, memory_ids: Mapping[str, datetime]) -> None:
         """See MemoryWriter; some hundred in a transaction, always in the order of their ids."""

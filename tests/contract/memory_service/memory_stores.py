@@ -7,7 +7,8 @@ from sqlalchemy import Engine
 
 from memory_service.adapters.sql.schema import metadata
 from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
-from memory_service.domain.model import Change, Memory, Operation, UserSettings
+from memory_service.domain.change import Change
+from memory_service.domain.model import Memory, Operation, UserSettings
 from memory_service.ports import (
     Collections,
     IndexOutbox,

@@ -11,8 +11,9 @@ from memory_service.adapters.embedder_hash import HashEmbedder
 from memory_service.adapters.milvus import MilvusAddress, MilvusIndex, Timeouts
 from memory_service.adapters.sql.migrate import MIGRATIONS
 from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
+from memory_service.domain.change import Change
 from memory_service.domain.errors import IndexUnavailable
-from memory_service.domain.model import Change, Memory, MemoryStatus, Operation
+from memory_service.domain.model import Memory, MemoryStatus, Operation
 from memory_service.ports import IndexFilter, RequestKey, Transaction
 from memory_service.upkeep.reindex import Backfill, reindex
 from memory_service.upkeep.relay import IndexRelay
