@@ -184,7 +184,10 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A turn to learn from; seq orders a user's jobs, next_attempt_time is set while pending."""
+    """A turn to learn from; seq orders a user's jobs, next_attempt_time is set while pending.
+
+    attempt counts attempts begun, outages those given back in a row because something was away.
+    """
 
     job_id: str
     seq: int
@@ -192,6 +195,7 @@ class Job:
     turn: Turn
     state: JobState = JobState.PENDING
     attempt: int = 0
+    outages: int = 0
     next_attempt_time: datetime | None = None
     last_error: str = ""
     outcome: IngestOutcome | None = None

@@ -7,6 +7,13 @@ from typing import Protocol
 
 from memory_service.domain.ingest import IngestOutcome, Job, JobState, Turn
 
+LONGEST_PAUSE = 60.0
+"""Most seconds until a job is tried again; what lies further ahead was set by a wrong clock."""
+
+
+WORKER_LOST = "WORKER_LOST"
+"""last_error of a job whose lease ran out: its worker died, or lost SQL for longer."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimedJob:
@@ -50,13 +57,20 @@ class JobReader(Protocol):
 
 
 class JobQueue(Protocol):
-    """Hands jobs to workers. Raises StoreUnavailable when SQL does not answer."""
+    """Hands jobs to workers. Raises StoreUnavailable when SQL does not answer.
+
+    Of a user at most one job is running; the next is the oldest pending one, and no later job
+    overtakes it. A user whose next job is not due, or whom another transaction holds, is passed
+    over and keeps nobody else waiting.
+    """
 
     async def claim(self, *, lease: float, now: datetime) -> ClaimedJob | None:
-        """Take a user's oldest unfinished job for lease seconds; None if none is due.
+        """Take some user's next job for lease seconds; None if none is due.
 
-        Never one of a user whose oldest job is running under a lease or not due yet. A claim
-        counts as an attempt. A job whose lease ran out after its last attempt is parked here.
+        A job is due when its pause is over, or the lease of the worker that held it. A claim counts
+        as an attempt; a job whose lease ran out in its last one is parked here. After a clock that
+        was ahead was set right, no pause ends later than it would have, and no lease later than
+        lease seconds from now.
         """
         ...
 
@@ -67,10 +81,11 @@ class JobQueue(Protocol):
     async def give_back(
         self, claimed: ClaimedJob, *, error: str, retry_at: datetime, refund: bool
     ) -> JobState:
-        """Let go of a job that was not finished, and give the state it is in then.
+        """Let go of a job, not to be tried before retry_at, and give the state it is in then.
 
-        refund: an outage, so the attempt does not count. Otherwise the job is parked after its
-        last attempt. Nothing changes if the lease is lost.
+        refund: something was away, so the attempt does not count. Otherwise the job is parked after
+        its last attempt. A job that this claim finished stays done. Raises LeaseLost if another
+        worker took the job, or it is gone; nothing changes then.
         """
         ...
 
@@ -82,8 +97,12 @@ class JobQueue(Protocol):
 class JobRows(Protocol):
     """A user's jobs inside a write transaction: Transaction.jobs. Plain calls."""
 
-    def add(self, turn: Turn, request_id: str, now: datetime) -> Job:
-        """Store a job that is pending; its seq is the transaction's revision."""
+    def add(self, job_id: str, turn: Turn, request_id: str, now: datetime) -> Job:
+        """Store a job that is pending; its seq is the transaction's revision.
+
+        A request_id that has a job already, however old, has no other: that one is given. Raises
+        RequestIdReused if it is about another turn.
+        """
         ...
 
     def get(self, job_id: str) -> Job | None:
@@ -91,9 +110,17 @@ class JobRows(Protocol):
         ...
 
     def requeue(self, job_id: str, now: datetime) -> Job:
-        """Make a parked job pending, attempts at 0."""
+        """Make a parked job pending, attempts at 0. Raises JobNotFound and JobNotParked."""
+        ...
+
+    def is_held(self, claimed: ClaimedJob) -> bool:
+        """Tell whether the job is still to be finished under this claim.
+
+        False: this claim finished it, and the transaction is being run again: leave all as it is.
+        Raises LeaseLost if another worker took the job, or it is gone.
+        """
         ...
 
     def finish(self, claimed: ClaimedJob, outcome: IngestOutcome) -> None:
-        """Say that a job is done. Raises LeaseLost if another worker took it."""
+        """Say that a job is done; nothing if it is. Raises LeaseLost as is_held does."""
         ...

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from memory_service.domain.change import Change
 from memory_service.domain.model import Memory, UserSettings, UserState
+from memory_service.ports.jobs import JobRows
 from memory_service.ports.types import Vector
 
 T = TypeVar("T")
@@ -30,6 +31,11 @@ class Transaction(Protocol):
     @property
     def state(self) -> UserState:
         """The user's state with the new revision."""
+        ...
+
+    @property
+    def jobs(self) -> JobRows:
+        """The user's jobs."""
         ...
 
     def get(self, memory_id: str) -> Memory | None:

@@ -33,6 +33,7 @@ from memory_service.ports import (
     UserView,
     Vector,
 )
+from tests.fakes.job_queue import FakeJobQueue
 from tests.fakes.memory_tables import FakeTransaction, Note, Tables
 
 T = TypeVar("T")
@@ -41,7 +42,7 @@ T = TypeVar("T")
 class FakeMemoryStore:
     """All of the memory service's SQL; down and hang are faults to switch on and off."""
 
-    def __init__(self, *, clock: Clock, new_id: NewId) -> None:
+    def __init__(self, *, clock: Clock, new_id: NewId, job_attempts: int = 6) -> None:
         self.tables = Tables()
         self.ready_collections: set[str] = set()
         self.calls: Counter[str] = Counter()
@@ -50,6 +51,10 @@ class FakeMemoryStore:
         self.hang = False
         self._clock = clock
         self._new_id = new_id
+        self.queue = FakeJobQueue(
+            lambda: self.tables.jobs, new_id=new_id, attempts=job_attempts, call=self._call
+        )
+        """JobQueue and JobReader."""
 
     # ------------------------------------------------------------ setting the scene
 

@@ -14,6 +14,7 @@ from memory_service.domain.model import (
 )
 from memory_service.domain.text import active_key, indexed_text
 from memory_service.ports import Clock, RequestKey, StoredRow, Vector
+from tests.fakes.job_rows import FakeJobRows, JobRow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,7 @@ class Tables:
     notes: dict[str, Note] = field(default_factory=dict)
     requests: dict[tuple[str, str], tuple[RequestKey, bytes]] = field(default_factory=dict)
     history: list[Change] = field(default_factory=list)
+    jobs: dict[str, JobRow] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
         return Tables(
@@ -50,6 +52,7 @@ class Tables:
             dict(self.notes),
             dict(self.requests),
             list(self.history),
+            dict(self.jobs),
         )
 
     def state(self, user_id: str) -> UserState:
@@ -78,6 +81,10 @@ class FakeTransaction:
     @property
     def state(self) -> UserState:
         return self._tables.state(self._user_id)
+
+    @property
+    def jobs(self) -> FakeJobRows:
+        return FakeJobRows(self._tables.jobs, self._user_id, self.state.revision)
 
     def get(self, memory_id: str) -> Memory | None:
         found = self._tables.memories.get(memory_id)

@@ -23,7 +23,8 @@ Row = Sequence[Any]
 MEMORY_COLUMNS = tuple(memories.c[field.name] for field in fields(Memory))
 """Named and ordered as the fields of Memory."""
 
-STATE_COLUMNS = tuple(memory_user_states.c)
+STATE_COLUMNS = tuple(c for c in memory_user_states.c if c.name != "next_job_time")
+"""Those of UserState; when a job is due is the queue's own matter."""
 
 _TYPES = {word.value: word for word in MemoryType}
 _STATUSES = {word.value: word for word in MemoryStatus}

@@ -104,6 +104,9 @@ memory_user_states = Table(
     Column("verbatim_turns_enabled", Boolean, nullable=False),
     Column("erase_time", UtcTime),
     Column("erase_revision", BigInteger, nullable=False),
+    # When the user's next job may be claimed; NULL: none is unfinished. See job_rows.plan.
+    Column("next_job_time", UtcTime),
+    Index("ix_memory_user_states_next_job", "next_job_time"),
     **TABLE_OPTIONS,
 )
 
@@ -157,17 +160,21 @@ memory_jobs = Table(
     # A domain.ingest.JobState.
     Column("state", Key(WORD), nullable=False),
     Column("attempt", Integer, nullable=False),
+    # Outages in a row; an attempt that failed by itself ends them.
+    Column("outages", Integer, nullable=False),
     # When it may be claimed: the end of a lease, or of a pause.
     Column("due_time", UtcTime, nullable=False),
-    # Whose lease it is; empty: nobody's.
+    # Of the last claim, also when its lease is over; empty: never claimed.
     Column("token", Key(ID), nullable=False),
     Column("last_error", LongText, nullable=False),
     # A domain.ingest.IngestOutcome; NULL until done.
     Column("outcome", Json),
     Column("create_time", UtcTime, nullable=False),
     UniqueConstraint("user_id", "request_id", name="uq_memory_jobs_request"),
-    Index("ix_memory_jobs_due", "state", "due_time"),
-    Index("ix_memory_jobs_user", "user_id", "seq"),
+    # What waits, of all users; a user's next job; pages of a list, read backwards.
+    Index("ix_memory_jobs_state", "state", "create_time"),
+    Index("ix_memory_jobs_next", "user_id", "state", "seq"),
+    Index("ix_memory_jobs_page", "user_id", "seq"),
     **TABLE_OPTIONS,
 )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from database.access import Database
 from database.engine import open_engine
 from memory_service.adapters.sql.backfill import SqlCollections
+from memory_service.adapters.sql.jobs import SqlJobQueue, SqlJobReader
 from memory_service.adapters.sql.outbox import SqlIndexOutbox
 from memory_service.adapters.sql.reader import SqlMemoryReader
 from memory_service.adapters.sql.writer import SqlMemoryWriter
@@ -21,14 +22,21 @@ class SqlMemoryStore:
     writer: SqlMemoryWriter
     outbox: SqlIndexOutbox
     collections: SqlCollections
+    jobs: SqlJobReader
+    queue: SqlJobQueue
 
     def close(self) -> None:
         """Let go of threads and connections."""
         self.database.close()
 
 
-def open_memory_store(url: str, *, clock: Clock, new_id: NewId, threads: int = 8) -> SqlMemoryStore:
-    """Give the store at an address; connects at first use. threads: calls at a time."""
+def open_memory_store(
+    url: str, *, clock: Clock, new_id: NewId, threads: int = 8, job_attempts: int = 6
+) -> SqlMemoryStore:
+    """Give the store at an address; connects at first use. threads: calls at a time.
+
+    job_attempts: how many a job has before it is parked.
+    """
     engine = open_engine(url, pool_size=threads)
     database = Database(engine, unavailable=StoreUnavailable, threads=threads)
     return SqlMemoryStore(
@@ -37,4 +45,6 @@ def open_memory_store(url: str, *, clock: Clock, new_id: NewId, threads: int = 8
         writer=SqlMemoryWriter(database, clock=clock),
         outbox=SqlIndexOutbox(database, new_id=new_id),
         collections=SqlCollections(database, clock=clock),
+        jobs=SqlJobReader(database),
+        queue=SqlJobQueue(database, new_id=new_id, attempts=job_attempts),
     )

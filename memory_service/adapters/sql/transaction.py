@@ -7,6 +7,7 @@ from sqlalchemy.exc import IntegrityError
 
 from database.transient import Again
 from memory_service.adapters.sql.documents import document
+from memory_service.adapters.sql.job_rows import SqlJobRows
 from memory_service.adapters.sql.marks import mark
 from memory_service.adapters.sql.reader import read_state
 from memory_service.adapters.sql.rows import (
@@ -100,6 +101,11 @@ class SqlTransaction:
     def state(self) -> UserState:
         """See Transaction."""
         return self._state
+
+    @property
+    def jobs(self) -> SqlJobRows:
+        """See Transaction."""
+        return SqlJobRows(self._connection, self._state.user_id, self._state.revision)
 
     def get(self, memory_id: str) -> Memory | None:
         """See Transaction."""

@@ -1,4 +1,4 @@
-"""The memory store's four ports over one set of data, in memory or in SQL."""
+"""The memory store's ports over one set of data, in memory or in SQL."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +12,8 @@ from memory_service.domain.model import Memory, Operation, UserSettings
 from memory_service.ports import (
     Collections,
     IndexOutbox,
+    JobQueue,
+    JobReader,
     MemoryReader,
     MemoryWriter,
     RequestKey,
@@ -28,6 +30,8 @@ class Stores:
     writer: MemoryWriter
     outbox: IndexOutbox
     collections: Collections
+    jobs: JobReader
+    queue: JobQueue
     clock: FakeClock
     ids: FakeIds
 
@@ -80,7 +84,16 @@ def changed(before: Memory, after: Memory) -> Change:
 def fake_stores() -> Stores:
     clock, ids = FakeClock(), FakeIds()
     store = FakeMemoryStore(clock=clock, new_id=ids)
-    return Stores(reader=store, writer=store, outbox=store, collections=store, clock=clock, ids=ids)
+    return Stores(
+        reader=store,
+        writer=store,
+        outbox=store,
+        collections=store,
+        jobs=store.queue,
+        queue=store.queue,
+        clock=clock,
+        ids=ids,
+    )
 
 
 def open_sql(url: str) -> tuple[SqlMemoryStore, Stores]:
@@ -91,6 +104,8 @@ def open_sql(url: str) -> tuple[SqlMemoryStore, Stores]:
         writer=store.writer,
         outbox=store.outbox,
         collections=store.collections,
+        jobs=store.jobs,
+        queue=store.queue,
         clock=clock,
         ids=ids,
     )

@@ -7,7 +7,17 @@ from sqlalchemy import Connection, event, select, text
 from sqlalchemy.dialects import mysql
 
 from database.access import in_snapshot
-from memory_service.adapters.sql import backfill, gates, marks, outbox, reader, transaction, writer
+from memory_service.adapters.sql import (
+    backfill,
+    gates,
+    job_rows,
+    jobs,
+    marks,
+    outbox,
+    reader,
+    transaction,
+    writer,
+)
 from memory_service.adapters.sql.schema import memories, metadata
 from memory_service.adapters.sql.store import SqlMemoryStore
 from memory_service.domain.model import MemoryType, Scope, UserSettings
@@ -72,7 +82,7 @@ def explain(connection: Connection, statement: object, values: dict[str, object]
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (reader, transaction, writer, outbox, marks, backfill)
+    for module in (reader, transaction, writer, outbox, marks, backfill, jobs, job_rows)
     for name, statement in vars(module).items()
     if name.isupper() and hasattr(statement, "compile")
 }

@@ -23,6 +23,7 @@ def upgrade() -> None:
         sa.Column("turn", Json(), nullable=False),
         sa.Column("state", Key(16), nullable=False),
         sa.Column("attempt", sa.Integer(), nullable=False),
+        sa.Column("outages", sa.Integer(), nullable=False),
         sa.Column("due_time", UtcTime(), nullable=False),
         sa.Column("token", Key(128), nullable=False),
         sa.Column("last_error", LongText, nullable=False),
@@ -32,20 +33,29 @@ def upgrade() -> None:
         if_not_exists=True,
         **TABLE_OPTIONS,
     )
-    add_index("ix_memory_jobs_due", "memory_jobs", ["state", "due_time"])
-    add_index("ix_memory_jobs_user", "memory_jobs", ["user_id", "seq"])
-    if not _has_decision():
+    add_index("ix_memory_jobs_state", "memory_jobs", ["state", "create_time"])
+    add_index("ix_memory_jobs_next", "memory_jobs", ["user_id", "state", "seq"])
+    add_index("ix_memory_jobs_page", "memory_jobs", ["user_id", "seq"])
+    if not _has("memory_user_states", "next_job_time"):
+        op.add_column("memory_user_states", sa.Column("next_job_time", UtcTime()))
+    add_index("ix_memory_user_states_next_job", "memory_user_states", ["next_job_time"])
+    if not _has("memory_history", "decision"):
         op.add_column("memory_history", sa.Column("decision", Json()))
 
 
 def downgrade() -> None:
     """Take them away."""
-    if _has_decision():
+    if _has("memory_history", "decision"):
         with op.batch_alter_table("memory_history") as history:
             history.drop_column("decision")
+    if sa.inspect(op.get_bind()).has_index("memory_user_states", "ix_memory_user_states_next_job"):
+        op.drop_index("ix_memory_user_states_next_job", "memory_user_states")
+    if _has("memory_user_states", "next_job_time"):
+        with op.batch_alter_table("memory_user_states") as states:
+            states.drop_column("next_job_time")
     op.drop_table("memory_jobs", if_exists=True)
 
 
-def _has_decision() -> bool:
-    columns = sa.inspect(op.get_bind()).get_columns("memory_history")
-    return any(column["name"] == "decision" for column in columns)
+def _has(table: str, name: str) -> bool:
+    columns = sa.inspect(op.get_bind()).get_columns(table)
+    return any(column["name"] == name for column in columns)

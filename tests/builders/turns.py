@@ -1,0 +1,29 @@
+"""Turns with values that a test need not care about."""
+
+from datetime import datetime
+
+from memory_service.domain.ingest import Role, Turn, TurnMessage
+from tests.builders.memories import NOW
+
+
+def turn(
+    said: str = "I like tea.",
+    *,
+    user_id: str = "u1",
+    conversation_id: str = "c1",
+    turn_id: str = "t1",
+    assistant_id: str = "",
+    run_id: str = "",
+    create_time: datetime = NOW,
+    timezone: str = "",
+) -> Turn:
+    """Build a turn of one message of the user."""
+    message = TurnMessage(role=Role.USER, content=said, create_time=create_time, timezone=timezone)
+    return Turn(
+        user_id=user_id,
+        conversation_id=conversation_id,
+        turn_id=turn_id,
+        assistant_id=assistant_id,
+        run_id=run_id,
+        messages=(message,),
+    )
