@@ -12,7 +12,7 @@ from dataclasses import asdict
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from memory_service.adapters.embedder_local import EmbedderMissing
-from memory_service.adapters.milvus import IndexBroken, IndexBusy
+from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
 from memory_service.app import migrate, open_app, server_settings
 from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable, StoreUnavailable
 from memory_service.settings import OFF, Settings

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 import structlog
 from sqlalchemy import Connection, text
 
 from memory_service.adapters.embedder_openai import OpenAIEmbedder
-from memory_service.adapters.milvus import MilvusIndex
 from memory_service.adapters.sql.migrate import MIGRATIONS
 from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
 from memory_service.app.parts import (
@@ -36,6 +36,9 @@ from memory_service.worker import Worker
 from rpc.ids import new_id, utc_now
 from rpc.server import Service
 
+if TYPE_CHECKING:
+    from memory_service.adapters.milvus.index import MilvusIndex
+
 _log = structlog.get_logger(__name__)
 
 
@@ -46,7 +49,7 @@ class MemoryApp:
         self,
         store: SqlMemoryStore,
         embedder: ChosenEmbedder,
-        index: MilvusIndex | None,
+        index: "MilvusIndex | None",
         use_cases: UseCases,
         worker: Worker,
     ) -> None:
@@ -104,7 +107,7 @@ async def open_app(
     """Open the service's parts; nothing is served yet and no worker runs.
 
     Waits for no server: neither SQL nor Milvus need to answer. Raises EmbedderMissing,
-    milvus.IndexBusy and milvus.IndexBroken, and ValueError for addresses that are none.
+    IndexBusy and IndexBroken, and ValueError for addresses that are none.
     """
     async with AsyncExitStack() as closing:
         store = open_memory_store(

@@ -1,10 +1,12 @@
 """Single parts of the service, made as the settings say."""
 
+from typing import TYPE_CHECKING
+
 from memory_service.adapters.embedder_e5 import E5Embedder
 from memory_service.adapters.embedder_hash import HashEmbedder
 from memory_service.adapters.embedder_openai import EmbeddingEndpoint, OpenAIEmbedder
 from memory_service.adapters.embedder_use import UseEmbedder
-from memory_service.adapters.milvus import MilvusAddress, MilvusIndex, Timeouts
+from memory_service.adapters.milvus.address import MilvusAddress, Timeouts
 from memory_service.adapters.sql.store import SqlMemoryStore
 from memory_service.codec.retrieve import RetrieveDefaults
 from memory_service.domain.model import MemoryType
@@ -17,6 +19,9 @@ from memory_service.upkeep.reindex import Backfill, keep_ready
 from memory_service.upkeep.relay import IndexRelay, RelaySettings
 from memory_service.worker import INDEX_OUTBOX_DEPTH, Loop
 from rpc.server import ServerSettings
+
+if TYPE_CHECKING:
+    from memory_service.adapters.milvus.index import MilvusIndex
 
 ChosenEmbedder = UseEmbedder | HashEmbedder | E5Embedder | OpenAIEmbedder
 
@@ -48,10 +53,12 @@ def make_embedder(settings: Settings) -> ChosenEmbedder:
 
 def make_index(
     settings: Settings, store: SqlMemoryStore, embedder: ChosenEmbedder
-) -> MilvusIndex | None:
+) -> "MilvusIndex | None":
     """Give the index of the settings, not opened yet; None if it is off."""
     if settings.milvus_address == OFF:
         return None
+    from memory_service.adapters.milvus.index import MilvusIndex  # noqa: PLC0415 — half a second
+
     return MilvusIndex(
         MilvusAddress(
             uri=settings.milvus_address,
@@ -66,7 +73,7 @@ def make_index(
 
 
 def make_backfill(
-    settings: Settings, store: SqlMemoryStore, embedder: ChosenEmbedder, index: MilvusIndex
+    settings: Settings, store: SqlMemoryStore, embedder: ChosenEmbedder, index: "MilvusIndex"
 ) -> Backfill:
     """Say what a collection is filled from."""
     return Backfill(
@@ -83,7 +90,7 @@ def make_loops(
     settings: Settings,
     store: SqlMemoryStore,
     embedder: ChosenEmbedder,
-    index: MilvusIndex | None,
+    index: "MilvusIndex | None",
     clock: Clock,
 ) -> dict[str, Loop]:
     """Give what has to run beside the RPCs; without an index nothing has to be told."""
@@ -106,7 +113,7 @@ def make_loops(
     return {"index_relay": relay.run, "index_backfill": lambda: keep_ready(backfill)}
 
 
-def _visible_after(settings: Settings, index: MilvusIndex) -> float:
+def _visible_after(settings: Settings, index: "MilvusIndex") -> float:
     if settings.index_visible_after is not None:
         return settings.index_visible_after
     return 0.0 if index.lite else _SERVER_STALENESS

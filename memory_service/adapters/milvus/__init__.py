@@ -1,16 +1,5 @@
-"""Milvus as the vector index: an embedded milvus-lite folder or a server, 2.3 and newer."""
+"""Milvus as the vector index: an embedded milvus-lite folder or a server, 2.3 and newer.
 
-from memory_service.adapters.milvus.causes import Cause
-from memory_service.adapters.milvus.connection import MilvusAddress, Timeouts
-from memory_service.adapters.milvus.index import MilvusIndex
-from memory_service.adapters.milvus.opening import IndexBroken, IndexBusy, IndexFacts
-
-__all__ = [
-    "Cause",
-    "IndexBroken",
-    "IndexBusy",
-    "IndexFacts",
-    "MilvusAddress",
-    "MilvusIndex",
-    "Timeouts",
-]
+Importing `index` takes half a second: it brings pymilvus, and pymilvus pandas. So only who opens an
+index imports it; `address` and `refusals` are light.
+"""

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
@@ -12,6 +11,7 @@ from pymilvus import MilvusClient, MilvusException
 
 from memory_service.adapters.breaker import Breaker
 from memory_service.adapters.milvus import opening
+from memory_service.adapters.milvus.address import MilvusAddress, Timeouts
 from memory_service.adapters.milvus.causes import (
     FAULTS,
     LASTING,
@@ -21,47 +21,14 @@ from memory_service.adapters.milvus.causes import (
     cause_of,
     code_of,
 )
-from memory_service.adapters.milvus.opening import (
-    EmbeddedMilvus,
-    IndexBroken,
-    IndexBusy,
-    IndexFacts,
-)
+from memory_service.adapters.milvus.opening import EmbeddedMilvus, IndexFacts
+from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
 from memory_service.domain.errors import IndexUnavailable, StoreUnavailable
 from memory_service.ports import Collections
 
 Answer = TypeVar("Answer")
 
 _log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class MilvusAddress:
-    """Where Milvus is: a server (http:// or https://), or a folder for an embedded one."""
-
-    uri: str
-    token: str = ""
-    namespace: str = ""
-    """Begins the names of collections, where several installations share a Milvus."""
-
-    @property
-    def lite(self) -> bool:
-        """Tell whether it is embedded."""
-        return "://" not in self.uri
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Timeouts:
-    """Longest waits in seconds. A caller may of course give up earlier."""
-
-    connect: float = 3.0
-    open: float = 30.0
-    search: float = 0.4
-    write: float = 10.0
-
-    def inside(self, seconds: float) -> float:
-        """Give what pymilvus is told, a little less, so that its own reason is heard first."""
-        return 0.9 * seconds
 
 
 class Lane(StrEnum):

@@ -11,13 +11,9 @@ from pymilvus import MilvusClient
 
 from memory_service.adapters.breaker import Breaker
 from memory_service.adapters.milvus import expressions, layout
+from memory_service.adapters.milvus.address import MilvusAddress, Timeouts
 from memory_service.adapters.milvus.causes import Cause
-from memory_service.adapters.milvus.connection import (
-    Lane,
-    MilvusAddress,
-    MilvusConnection,
-    Timeouts,
-)
+from memory_service.adapters.milvus.connection import Lane, MilvusConnection
 from memory_service.adapters.milvus.opening import IndexFacts
 from memory_service.domain.errors import IndexUnavailable
 from memory_service.ports import Collections, IndexFilter, IndexHit, StoredRow, Vector

@@ -17,6 +17,7 @@ from memory_service.adapters.milvus.layout import (
     schema,
     self_test_rows,
 )
+from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
 from memory_service.domain.errors import IndexUnavailable
 
 _OLDEST = (2, 3)
@@ -24,14 +25,6 @@ _OLDEST = (2, 3)
 
 _SAME = 0.99
 _ACROSS = 0.01
-
-
-class IndexBusy(Exception):
-    """Another process holds the milvus-lite folder; the text is one line to show."""
-
-
-class IndexBroken(Exception):
-    """The milvus-lite folder cannot be read; the text is one line that says what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memory_service.adapters.milvus import MilvusAddress, MilvusIndex, Timeouts
+from memory_service.adapters.milvus.address import MilvusAddress, Timeouts
+from memory_service.adapters.milvus.index import MilvusIndex
 from memory_service.domain.model import MemoryType
 from memory_service.ports import IndexFilter, StoredRow, Vector, VectorIndex
 from tests.builders.memories import NOW, memory

@@ -17,16 +17,11 @@ import pytest
 from pymilvus import MilvusClient, MilvusException
 
 from memory_service.adapters.breaker import Breaker
-from memory_service.adapters.milvus import (
-    IndexBroken,
-    IndexBusy,
-    IndexFacts,
-    MilvusAddress,
-    MilvusIndex,
-    Timeouts,
-)
+from memory_service.adapters.milvus.address import MilvusAddress, Timeouts
+from memory_service.adapters.milvus.index import MilvusIndex
 from memory_service.adapters.milvus.layout import SELF_TEST_IDS, indexes, schema
-from memory_service.adapters.milvus.opening import prepare
+from memory_service.adapters.milvus.opening import IndexFacts, prepare
+from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
 from memory_service.domain.errors import IndexUnavailable, StoreUnavailable
 from memory_service.ports import IndexFilter, IndexHit, StoredRow, Vector
 from memory_service.upkeep.relay import IndexRelay
@@ -135,7 +130,8 @@ async def test_a_second_process_on_the_folder_is_refused_in_one_line(folder: Pat
     async with opened(folder):
         code = (
             "import asyncio, sys\n"
-            "from memory_service.adapters.milvus.opening import EmbeddedMilvus, IndexBusy\n"
+            "from memory_service.adapters.milvus.opening import EmbeddedMilvus\n"
+            "from memory_service.adapters.milvus.refusals import IndexBusy\n"
             "try:\n"
             "    EmbeddedMilvus(sys.argv[1])\n"
             "except IndexBusy as busy:\n"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from memory_service.adapters.embedder_hash import HashEmbedder
-from memory_service.adapters.milvus import MilvusAddress, MilvusIndex, Timeouts
+from memory_service.adapters.milvus.address import MilvusAddress, Timeouts
+from memory_service.adapters.milvus.index import MilvusIndex
 from memory_service.adapters.sql.migrate import MIGRATIONS
 from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
 from memory_service.domain.change import Change
