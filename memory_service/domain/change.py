@@ -1,6 +1,7 @@
 """What a change of a memory is, as history keeps it."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from memory_service.domain.ingest import Decision
 from memory_service.domain.model import Memory, Operation
@@ -24,3 +25,23 @@ class Change:
     before: Memory | None
     after: Memory
     decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastChange:
+    """One change as history keeps it; entry_id orders all changes of a user.
+
+    before and after are both None once the memory's words are removed for good.
+    """
+
+    entry_id: int
+    memory_id: str
+    version: int
+    revision: int
+    operation: Operation
+    actor: str
+    reason: str
+    before: Memory | None
+    after: Memory | None
+    decision: Decision | None
+    create_time: datetime

@@ -7,6 +7,10 @@ Waiting happens only here: each method is bounded in time by its adapter or by i
 from memory_service.ports.embedder import (
     Embedder,
 )
+from memory_service.ports.history import (
+    MemoryHistory,
+    News,
+)
 from memory_service.ports.index import (
     Collections,
     IndexFilter,
@@ -61,9 +65,11 @@ __all__ = [
     "JobReader",
     "JobRows",
     "MemoryFilter",
+    "MemoryHistory",
     "MemoryReader",
     "MemoryWriter",
     "NewId",
+    "News",
     "PinnedQuery",
     "QueueState",
     "RelationJudge",

@@ -104,6 +104,10 @@ class MemoryReader(Protocol):
         """Give those of the ids that are this user's, in any status and in no promised order."""
         ...
 
+    async def find_active(self, memory: Memory) -> Memory | None:
+        """Give the active memory that holds the unique key which this memory would take."""
+        ...
+
     async def page(
         self, user_id: str, wanted: MemoryFilter, *, before: str, limit: int
     ) -> Sequence[Memory]:

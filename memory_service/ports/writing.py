@@ -1,6 +1,6 @@
 """SQL: writing memories."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
@@ -44,6 +44,10 @@ class Transaction(Protocol):
 
     def find_active(self, memory: Memory) -> Memory | None:
         """Give the active memory that holds the unique key which this memory would take."""
+        ...
+
+    def changes(self, after: int) -> Sequence[Memory]:
+        """Give memories in any status whose last change has a revision above after, by revision."""
         ...
 
     def put(self, change: Change, vector: Vector | None = None, fingerprint: str = "") -> Memory:

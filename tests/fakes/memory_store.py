@@ -34,6 +34,7 @@ from memory_service.ports import (
     Vector,
 )
 from tests.fakes.job_queue import FakeJobQueue
+from tests.fakes.memory_history import FakeMemoryHistory
 from tests.fakes.memory_tables import FakeTransaction, Note, Tables
 
 T = TypeVar("T")
@@ -55,6 +56,7 @@ class FakeMemoryStore:
             lambda: self.tables.jobs, new_id=new_id, attempts=job_attempts, call=self._call
         )
         """JobQueue and JobReader."""
+        self.history = FakeMemoryHistory(lambda: self.tables, call=self._call)
 
     # ------------------------------------------------------------ setting the scene
 
@@ -151,6 +153,10 @@ class FakeMemoryStore:
         wanted = set(memory_ids)
         mine = self.tables.of(user_id)
         return [self.tables.row(row, fingerprint) for row in mine if row.memory_id in wanted]
+
+    async def find_active(self, memory: Memory) -> Memory | None:
+        await self._call("find_active")
+        return self.tables.find_active(memory)
 
     async def page(
         self, user_id: str, wanted: MemoryFilter, *, before: str, limit: int

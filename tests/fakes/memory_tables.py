@@ -67,6 +67,13 @@ class Tables:
     def active(self, user_id: str) -> list[Memory]:
         return [row for row in self.of(user_id) if row.status is MemoryStatus.ACTIVE]
 
+    def find_active(self, memory: Memory) -> Memory | None:
+        wanted = _unique_key(replace(memory, status=MemoryStatus.ACTIVE))
+        for row in self.active(memory.user_id):
+            if _unique_key(row) == wanted:
+                return row
+        return None
+
 
 class FakeTransaction:
     """Transaction; opening it raised the revision in the tables given."""
@@ -91,11 +98,11 @@ class FakeTransaction:
         return found if found is not None and found.user_id == self._user_id else None
 
     def find_active(self, memory: Memory) -> Memory | None:
-        wanted = _unique_key(replace(memory, user_id=self._user_id, status=MemoryStatus.ACTIVE))
-        for row in self._tables.active(self._user_id):
-            if _unique_key(row) == wanted:
-                return row
-        return None
+        return self._tables.find_active(replace(memory, user_id=self._user_id))
+
+    def changes(self, after: int) -> list[Memory]:
+        changed = [row for row in self._tables.of(self._user_id) if row.revision > after]
+        return sorted(changed, key=lambda row: (row.revision, row.memory_id))
 
     def put(self, change: Change, vector: Vector | None = None, fingerprint: str = "") -> Memory:
         after = replace(change.after, revision=self.state.revision, index_state=IndexState.PENDING)

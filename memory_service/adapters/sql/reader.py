@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlalchemy import (
     Connection,
@@ -33,6 +34,7 @@ from memory_service.adapters.sql.schema import (
     memory_user_states,
 )
 from memory_service.domain.model import IndexState, Memory, MemoryStatus, MemoryType, UserState
+from memory_service.domain.text import active_key
 from memory_service.ports import MemoryFilter, PinnedQuery, StoredRow, StoreStats, UserView
 
 _m = memories.c
@@ -93,6 +95,13 @@ CHANGES = WITH_VECTOR.where(_of_user, _m.revision > bindparam("after")).order_by
     _m.revision, _m.memory_id
 )
 BY_IDS = WITH_VECTOR.where(_m.memory_id.in_(bindparam("memory_ids", expanding=True)))
+FIND_ACTIVE = select(*MEMORY_COLUMNS).where(
+    _of_user,
+    _m.assistant_id == bindparam("assistant_id"),
+    _m.run_id == bindparam("run_id"),
+    _m.memory_type == bindparam("memory_type"),
+    _m.active_key == bindparam("active_key"),
+)
 PAGE = (
     select(*MEMORY_COLUMNS).where(_of_user).order_by(_m.memory_id.desc()).limit(bindparam("rows"))
 )
@@ -106,6 +115,19 @@ COUNTS = (
 def read_state(connection: Connection, user_id: str) -> UserState:
     """Give a user's state."""
     return to_state(user_id, connection.execute(STATE, {"user_id": user_id}).first())
+
+
+def read_active(connection: Connection, memory: Memory) -> Memory | None:
+    """Give the active memory of the same owner that holds the unique key which this would take."""
+    values = {
+        "user_id": memory.user_id,
+        "assistant_id": memory.assistant_id,
+        "run_id": memory.run_id,
+        "memory_type": memory.memory_type.value,
+        "active_key": active_key(replace(memory, status=MemoryStatus.ACTIVE)),
+    }
+    row = connection.execute(FIND_ACTIVE, values).first()
+    return None if row is None else to_memory(row)
 
 
 class SqlMemoryReader:
@@ -159,6 +181,10 @@ class SqlMemoryReader:
                 connection, BY_IDS.where(_m.user_id == user_id), memory_ids, fingerprint
             )
         )
+
+    async def find_active(self, memory: Memory) -> Memory | None:
+        """See MemoryReader."""
+        return await self._database.read(lambda connection: read_active(connection, memory))
 
     async def page(
         self, user_id: str, wanted: MemoryFilter, *, before: str, limit: int

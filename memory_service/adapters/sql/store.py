@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from database.access import Database
 from database.engine import open_engine
 from memory_service.adapters.sql.backfill import SqlCollections
+from memory_service.adapters.sql.history import SqlMemoryHistory
 from memory_service.adapters.sql.jobs import SqlJobQueue, SqlJobReader
 from memory_service.adapters.sql.outbox import SqlIndexOutbox
 from memory_service.adapters.sql.reader import SqlMemoryReader
@@ -20,6 +21,7 @@ class SqlMemoryStore:
     database: Database
     reader: SqlMemoryReader
     writer: SqlMemoryWriter
+    history: SqlMemoryHistory
     outbox: SqlIndexOutbox
     collections: SqlCollections
     jobs: SqlJobReader
@@ -43,6 +45,7 @@ def open_memory_store(
         database=database,
         reader=SqlMemoryReader(database),
         writer=SqlMemoryWriter(database, clock=clock),
+        history=SqlMemoryHistory(database),
         outbox=SqlIndexOutbox(database, new_id=new_id),
         collections=SqlCollections(database, clock=clock),
         jobs=SqlJobReader(database),

@@ -1,5 +1,6 @@
 """One user's write transaction."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
@@ -9,7 +10,7 @@ from database.transient import Again
 from memory_service.adapters.sql.documents import document
 from memory_service.adapters.sql.job_rows import SqlJobRows
 from memory_service.adapters.sql.marks import mark
-from memory_service.adapters.sql.reader import read_state
+from memory_service.adapters.sql.reader import read_active, read_state
 from memory_service.adapters.sql.rows import (
     MEMORY_COLUMNS,
     from_memory,
@@ -32,7 +33,7 @@ from memory_service.domain.model import (
     UserSettings,
     UserState,
 )
-from memory_service.domain.text import active_key, indexed_text
+from memory_service.domain.text import indexed_text
 from memory_service.ports import Clock, Vector
 
 _m = memories.c
@@ -46,12 +47,10 @@ FIRST_STATE = insert(memory_user_states)
 GET = select(*MEMORY_COLUMNS).where(
     _m.memory_id == bindparam("memory_id"), _m.user_id == bindparam("user_id")
 )
-FIND_ACTIVE = select(*MEMORY_COLUMNS).where(
-    _m.user_id == bindparam("user_id"),
-    _m.assistant_id == bindparam("assistant_id"),
-    _m.run_id == bindparam("run_id"),
-    _m.memory_type == bindparam("memory_type"),
-    _m.active_key == bindparam("active_key"),
+CHANGED = (
+    select(*MEMORY_COLUMNS)
+    .where(_m.user_id == bindparam("user_id"), _m.revision > bindparam("after"))
+    .order_by(_m.revision, _m.memory_id)
 )
 INSERT = insert(memories)
 UPDATE = update(memories).where(
@@ -115,15 +114,12 @@ class SqlTransaction:
 
     def find_active(self, memory: Memory) -> Memory | None:
         """See Transaction."""
-        values = {
-            "user_id": self._state.user_id,
-            "assistant_id": memory.assistant_id,
-            "run_id": memory.run_id,
-            "memory_type": memory.memory_type.value,
-            "active_key": active_key(replace(memory, status=MemoryStatus.ACTIVE)),
-        }
-        row = self._connection.execute(FIND_ACTIVE, values).first()
-        return None if row is None else to_memory(row)
+        return read_active(self._connection, replace(memory, user_id=self._state.user_id))
+
+    def changes(self, after: int) -> Sequence[Memory]:
+        """See Transaction."""
+        values = {"user_id": self._state.user_id, "after": after}
+        return [to_memory(row) for row in self._connection.execute(CHANGED, values).all()]
 
     def put(self, change: Change, vector: Vector | None = None, fingerprint: str = "") -> Memory:
         """See Transaction.

@@ -14,6 +14,7 @@ from memory_service.ports import (
     IndexOutbox,
     JobQueue,
     JobReader,
+    MemoryHistory,
     MemoryReader,
     MemoryWriter,
     RequestKey,
@@ -28,6 +29,7 @@ from tests.fakes.memory_store import FakeMemoryStore
 class Stores:
     reader: MemoryReader
     writer: MemoryWriter
+    history: MemoryHistory
     outbox: IndexOutbox
     collections: Collections
     jobs: JobReader
@@ -87,6 +89,7 @@ def fake_stores() -> Stores:
     return Stores(
         reader=store,
         writer=store,
+        history=store.history,
         outbox=store,
         collections=store,
         jobs=store.queue,
@@ -102,6 +105,7 @@ def open_sql(url: str) -> tuple[SqlMemoryStore, Stores]:
     stores = Stores(
         reader=store.reader,
         writer=store.writer,
+        history=store.history,
         outbox=store.outbox,
         collections=store.collections,
         jobs=store.jobs,

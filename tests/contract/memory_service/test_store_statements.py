@@ -10,6 +10,7 @@ from database.access import in_snapshot
 from memory_service.adapters.sql import (
     backfill,
     gates,
+    history,
     job_rows,
     jobs,
     marks,
@@ -82,7 +83,7 @@ def explain(connection: Connection, statement: object, values: dict[str, object]
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (reader, transaction, writer, outbox, marks, backfill, jobs, job_rows)
+    for module in (reader, transaction, writer, outbox, marks, backfill, jobs, job_rows, history)
     for name, statement in vars(module).items()
     if name.isupper() and hasattr(statement, "compile")
 }
