@@ -66,6 +66,8 @@ class StoreUnavailable(DomainError):
 class IndexUnavailable(DomainError):
     """The vector index did not answer; cause says why: timeout, breaker_open, unavailable."""
 
+    reason = "INDEX_UNAVAILABLE"
+
     def __init__(self, cause: str) -> None:
         """Keep the cause, one of the reasons that RetrieveSource names."""
         super().__init__(cause)
@@ -74,6 +76,8 @@ class IndexUnavailable(DomainError):
 
 class EmbedderUnavailable(DomainError):
     """The embedder did not answer; cause as in IndexUnavailable."""
+
+    reason = "EMBEDDER_UNAVAILABLE"
 
     def __init__(self, cause: str) -> None:
         """Keep the cause, one of the reasons that RetrieveSource names."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memory_service.domain.model import Memory, MemoryType
+from memory_service.domain.model import Memory, MemoryType, UserState
 
 
 class Role(StrEnum):
@@ -171,6 +171,23 @@ class IngestOutcome:
     intent: str = ""
     decisions: tuple[Decision, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+NOT_ALLOWED = "settings"
+ERASED = "erased"
+
+
+def why_not_learnt(state: UserState, turn: Turn) -> str:
+    """Say why nothing may be learnt from a turn: NOT_ALLOWED, ERASED, or "" if it may.
+
+    It was erased if all of it was said until the user was.
+    """
+    if not state.settings.memory_enabled:
+        return NOT_ALLOWED
+    erased = state.erase_time
+    if erased is not None and all(said.create_time <= erased for said in turn.messages):
+        return ERASED
+    return ""
 
 
 class JobState(StrEnum):

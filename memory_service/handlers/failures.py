@@ -79,17 +79,11 @@ def failure_of(error: Exception) -> Failure | None:
     message = str(error) if isinstance(error, _TELLING) and str(error) else text
     return Failure(
         code,
-        _REASONS.get(type(error), error.reason),
+        error.reason,
         message,
         violations=tuple(Violation(bad.field, bad.description) for bad in _fields(error)),
         retry_after=retry_after,
     )
-
-
-_REASONS: dict[type[DomainError], str] = {
-    IndexUnavailable: "INDEX_UNAVAILABLE",
-    EmbedderUnavailable: "EMBEDDER_UNAVAILABLE",
-}
 
 
 def item_error(index: int, error: DomainError) -> pb.ItemError:

@@ -2,7 +2,6 @@
 
 import asyncio
 import random
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +19,7 @@ from memory_service.ports import (
     VectorIndex,
 )
 from memory_service.upkeep.embedding import embed_missing
+from rpc.faults import place_of
 
 _REFUSED = "refused"
 """The index is there and cannot take a row; every other cause is an outage."""
@@ -91,7 +91,7 @@ class IndexRelay:
             except StoreUnavailable:
                 await self._sit_out("store")
             except Exception as fault:  # noqa: BLE001 — the top of the relay's loop
-                _log.error("index_relay_step_failed", **_place(fault))
+                _log.error("index_relay_step_failed", **place_of(fault))
                 await self._sit_out("unknown")
             else:
                 if self._outages:
@@ -140,7 +140,7 @@ class IndexRelay:
                 for note in notes:
                     await self._tell_or_divide([note])
                 return
-            _log.error("index_note_failed", attempt=notes[0].attempt, **_place(fault))
+            _log.error("index_note_failed", attempt=notes[0].attempt, **place_of(fault))
             await self._give_back(notes, type(fault).__name__)
 
     async def _tell(self, notes: Sequence[IndexNote]) -> None:
@@ -221,9 +221,3 @@ class IndexRelay:
         if self._depth_time is None or now - self._depth_time >= age:
             self._depth_time = now
             self._on_depth(await self._outbox.depth())
-
-
-def _place(fault: BaseException) -> dict[str, str]:
-    """Say what was raised where; not its text, which may quote a memory."""
-    last = traceback.extract_tb(fault.__traceback__)[-1]
-    return {"error": type(fault).__name__, "at": f"{last.filename}:{last.lineno}"}
