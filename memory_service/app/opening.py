@@ -30,6 +30,7 @@ from memory_service.remember.by_hand import Remember
 from memory_service.remember.embedding import Embedding
 from memory_service.retrieve import Retriever
 from memory_service.settings import Settings
+from memory_service.upkeep.erase import Erase
 from memory_service.upkeep.reindex import Backfill
 from memory_service.v1 import memory_pb2, memory_pb2_grpc
 from memory_service.worker import Worker
@@ -138,6 +139,7 @@ async def open_app(
             remember=Remember(store.reader, store.writer, embedding, clock=clock, new_id=new_id),
             remember_many=RememberMany(store.writer, embedding, clock=clock, new_id=new_id),
             browse=Browse(store.reader, clock=clock),
+            erase=Erase(store.reader, store.writer, index),
             retrieve_defaults=retrieve_defaults(settings),
             retrieve_timeout=settings.retrieve_timeout,
         )

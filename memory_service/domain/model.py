@@ -103,6 +103,15 @@ class UserState:
     erase_time: datetime | None = None
     erase_revision: int = 0
     """Revision of the last erasure: whatever was read before it is void."""
+    purge_revision: int = 0
+    """Revision of the last purge, after which rows are gone that no change names."""
+    erasing: str = ""
+    """The request_id of an erasure that has begun and not ended; nothing is stored until then."""
+
+    @property
+    def void_before(self) -> int:
+        """Revision below which what was read may hold rows that are gone for good."""
+        return max(self.erase_revision, self.purge_revision)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

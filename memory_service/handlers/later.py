@@ -27,10 +27,6 @@ class Later(memory_pb2_grpc.MemoryServiceServicer):
         """Refuse."""
         _not_yet("RevertMemory")
 
-    async def EraseUser(self, request: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("EraseUser")
-
     async def IngestTurn(self, request: Any, context: Context) -> Any:
         """Refuse."""
         _not_yet("IngestTurn")

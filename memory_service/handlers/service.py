@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import grpc
 
-from memory_service.codec import pages, requests, retrieve
+from memory_service.codec import erase, pages, requests, retrieve
 from memory_service.codec.memories import (
     MAX_ANSWER_BYTES,
     MAX_MEMORY_BYTES,
@@ -25,6 +25,7 @@ from memory_service.handlers.later import Later
 from memory_service.remember.batch import BatchAnswer, RememberMany
 from memory_service.remember.browse import Browse
 from memory_service.remember.by_hand import Remember
+from memory_service.upkeep.erase import Erase
 from memory_service.v1 import memory_pb2 as pb
 from rpc.deadline import remaining
 
@@ -47,6 +48,7 @@ class UseCases:
     remember: Remember
     remember_many: RememberMany
     browse: Browse
+    erase: Erase
     retrieve_defaults: retrieve.RetrieveDefaults
     retrieve_timeout: float
 
@@ -167,6 +169,14 @@ class MemoryHandlers(Later):
         user_id, values, key = requests.settings_request(request)
         kept = await self._use.remember.set_settings(user_id, values, key, requests.settings_answer)
         return pb.UpdateUserSettingsResponse.FromString(kept)
+
+    async def EraseUser(
+        self, request: pb.EraseUserRequest, context: Context
+    ) -> pb.EraseUserResponse:
+        """Remove all that is kept about the user."""
+        user_id, key = erase.erase_request(request)
+        kept = await self._use.erase.erase(user_id, key, erase.erase_answer)
+        return pb.EraseUserResponse.FromString(kept)
 
     async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
         """Count what is stored."""

@@ -39,6 +39,10 @@ from memory_service.ports.reading import (
     StoreStats,
     UserView,
 )
+from memory_service.ports.removal import (
+    Counts,
+    Removal,
+)
 from memory_service.ports.types import (
     Clock,
     NewId,
@@ -54,6 +58,7 @@ __all__ = [
     "ClaimedJob",
     "Clock",
     "Collections",
+    "Counts",
     "Embedder",
     "FactExtractor",
     "IndexFilter",
@@ -73,6 +78,7 @@ __all__ = [
     "PinnedQuery",
     "QueueState",
     "RelationJudge",
+    "Removal",
     "RequestKey",
     "StoreStats",
     "StoredRow",

@@ -1,13 +1,15 @@
 """SQL: writing memories."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Protocol, Self, TypeVar
 
 from memory_service.domain.change import Change
 from memory_service.domain.model import Memory, UserSettings, UserState
 from memory_service.ports.jobs import JobRows
+from memory_service.ports.removal import Removal
 from memory_service.ports.types import Vector
 
 T = TypeVar("T")
@@ -20,6 +22,11 @@ class RequestKey:
     request_id: str
     rpc: str
     digest: bytes
+
+    def part(self, name: object) -> Self:
+        """Give the key of a part of the request; no client meets it by chance."""
+        hashed = hashlib.sha256(self.request_id.encode()).hexdigest()
+        return replace(self, request_id=f"{hashed}:{name}")
 
 
 class Transaction(Protocol):
@@ -36,6 +43,11 @@ class Transaction(Protocol):
     @property
     def jobs(self) -> JobRows:
         """The user's jobs."""
+        ...
+
+    @property
+    def removal(self) -> Removal:
+        """Removing the user's rows for good."""
         ...
 
     def get(self, memory_id: str) -> Memory | None:

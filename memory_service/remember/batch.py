@@ -1,6 +1,5 @@
 """Writing many memories by hand."""
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,7 +62,8 @@ class RememberMany:
         for first in range(0, len(items), CHUNK):
             fitting = replace(answer, most=answer.most - sum(map(len, answers)))
             chunk = dict(enumerate(items[first : first + CHUNK], first))
-            answers.append(await self._chunk(user_id, chunk, _key_at(key, first), fitting))
+            part = key.part(first) if first else key
+            answers.append(await self._chunk(user_id, chunk, part, fitting))
         return answers
 
     async def _chunk(
@@ -102,11 +102,3 @@ class RememberMany:
             return store(tx, memory, vector, self._embedding.fingerprint)
         except MemoryNotAllowed as error:
             return Refused(error)
-
-
-def _key_at(key: RequestKey, first: int) -> RequestKey:
-    """Give the key of the chunk that begins at a place; no client meets it by chance."""
-    if not first:
-        return key
-    digest = hashlib.sha256(key.request_id.encode()).hexdigest()
-    return replace(key, request_id=f"{digest}:{first}")

@@ -86,9 +86,9 @@ class WorkingSets:
     async def _current(
         self, state: UserState, untold: Mapping[str, object], *, whole: bool
     ) -> Held:
-        """Follow the changes; build anew after an erasure, many changes, or when μ is stale."""
+        """Follow the changes; build anew once rows are gone for good, or many, or μ is stale."""
         known = self._held.get(state.user_id)
-        if known is None or known[0].working.revision < state.erase_revision:
+        if known is None or known[0].working.revision < state.void_before:
             return await self._build(state, untold, whole=whole)
         held = known[0]
         if held.working.revision < state.revision:

@@ -1,6 +1,6 @@
 """MemoryHistory over the tables in memory."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from memory_service.domain.change import PastChange
 from memory_service.domain.model import Memory
@@ -30,7 +30,7 @@ class FakeMemoryHistory:
 
     async def version(self, user_id: str, memory_id: str, version: int) -> Memory | None:
         await self._call("history_version")
-        for change in self._of(user_id):
+        for change in reversed(self._of(user_id)):
             if (change.memory_id, change.version) == (memory_id, version):
                 return change.after
         return None
@@ -49,21 +49,4 @@ class FakeMemoryHistory:
         return News(state=state, changes=given, complete=len(given) == len(later))
 
     def _of(self, user_id: str) -> list[PastChange]:
-        return list(self._changes(user_id))
-
-    def _changes(self, user_id: str) -> Iterator[PastChange]:
-        for place, change in enumerate(self._tables().history, 1):
-            if change.after.user_id == user_id:
-                yield PastChange(
-                    entry_id=place,
-                    memory_id=change.after.memory_id,
-                    version=change.after.version,
-                    revision=change.after.revision,
-                    operation=change.operation,
-                    actor=change.actor,
-                    reason=change.reason,
-                    before=change.before,
-                    after=change.after,
-                    decision=change.decision,
-                    create_time=change.after.update_time,
-                )
+        return [change for owner, change in self._tables().history.values() if owner == user_id]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from memory_service.domain.change import Change
+from memory_service.domain.change import Change, PastChange
 from memory_service.domain.errors import EqualMemoryExists, MemoryIdTaken, MemoryNotFound
 from memory_service.domain.model import (
     IndexState,
@@ -15,6 +15,7 @@ from memory_service.domain.model import (
 from memory_service.domain.text import active_key, indexed_text
 from memory_service.ports import Clock, RequestKey, StoredRow, Vector
 from tests.fakes.job_rows import FakeJobRows, JobRow
+from tests.fakes.removal import FakeRemoval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,9 @@ class Tables:
     vectors: dict[tuple[str, str], Vector] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
     requests: dict[tuple[str, str], tuple[RequestKey, bytes]] = field(default_factory=dict)
-    history: list[Change] = field(default_factory=list)
+    history: dict[int, tuple[str, PastChange]] = field(default_factory=dict)
+    """By entry_id: whose change, and the change."""
+    entries: int = 0
     jobs: dict[str, JobRow] = field(default_factory=dict)
 
     def copy(self) -> "Tables":
@@ -51,9 +54,48 @@ class Tables:
             dict(self.vectors),
             dict(self.notes),
             dict(self.requests),
-            list(self.history),
+            dict(self.history),
+            self.entries,
             dict(self.jobs),
         )
+
+    def mark(self, memory_id: str, user_id: str, now: datetime) -> bool:
+        """Note that the index has to be told; tells whether there was a note.
+
+        Under a lease the note is not due anew: the relay that holds it gives it back.
+        """
+        known = self.notes.get(memory_id)
+        if known is None:
+            self.notes[memory_id] = Note(user_id=user_id, memory_id=memory_id, mark=1, due=now)
+            return False
+        self.notes[memory_id] = replace(
+            known,
+            mark=known.mark + 1,
+            due=known.due if known.token else now,
+            attempt=0,
+            reached=None,
+            told_time=None,
+        )
+        return True
+
+    def note(self, change: Change, now: datetime) -> None:
+        """Keep a change in history."""
+        self.entries += 1
+        after = change.after
+        past = PastChange(
+            entry_id=self.entries,
+            memory_id=after.memory_id,
+            version=after.version,
+            revision=after.revision,
+            operation=change.operation,
+            actor=change.actor,
+            reason=change.reason,
+            before=change.before,
+            after=after,
+            decision=change.decision,
+            create_time=now,
+        )
+        self.history[self.entries] = (after.user_id, past)
 
     def state(self, user_id: str) -> UserState:
         return self.states.get(user_id, UserState(user_id=user_id))
@@ -93,6 +135,10 @@ class FakeTransaction:
     def jobs(self) -> FakeJobRows:
         return FakeJobRows(self._tables.jobs, self._user_id, self.state.revision)
 
+    @property
+    def removal(self) -> FakeRemoval:
+        return FakeRemoval(self._tables, self._user_id, self._clock())
+
     def get(self, memory_id: str) -> Memory | None:
         found = self._tables.memories.get(memory_id)
         return found if found is not None and found.user_id == self._user_id else None
@@ -114,8 +160,8 @@ class FakeTransaction:
         if vector is not None:
             tables.vectors[after.memory_id, fingerprint] = vector
         tables.memories[after.memory_id] = after
-        tables.history.append(replace(change, after=after))
-        self._mark(after)
+        tables.note(replace(change, after=after), self._clock())
+        tables.mark(after.memory_id, after.user_id, self._clock())
         return after
 
     def set_settings(self, settings: UserSettings) -> UserState:
@@ -133,24 +179,6 @@ class FakeTransaction:
                 raise EqualMemoryExists
         if change.before is None and after.memory_id in self._tables.memories:
             raise MemoryIdTaken
-
-    def _mark(self, memory: Memory) -> None:
-        """Under a lease the note is not due anew: the relay that holds it gives it back."""
-        notes, now = self._tables.notes, self._clock()
-        known = notes.get(memory.memory_id)
-        if known is None:
-            notes[memory.memory_id] = Note(
-                user_id=memory.user_id, memory_id=memory.memory_id, mark=1, due=now
-            )
-        else:
-            notes[memory.memory_id] = replace(
-                known,
-                mark=known.mark + 1,
-                due=known.due if known.token else now,
-                attempt=0,
-                reached=None,
-                told_time=None,
-            )
 
 
 def _unique_key(memory: Memory) -> tuple[str, str, str, str | None]:

@@ -70,6 +70,7 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     values["event_ids"] = list(memory.event_ids)
     values["normalized_title"] = normalize(memory.title)
     values["active_key"] = active_key(memory)
+    values["delete_time"] = memory.update_time if memory.status is MemoryStatus.DELETED else None
     return values
 
 
@@ -77,7 +78,8 @@ def to_state(user_id: str, row: Row | None) -> UserState:
     """Read a row of STATE_COLUMNS; without one, the defaults."""
     if row is None:
         return UserState(user_id=user_id)
-    _, revision, enabled, implicit, sensitive, disabled, retention, verbatim, erased, erasure = row
+    _, revision, enabled, implicit, sensitive, disabled, retention, verbatim, *marks = row
+    erase_time, erase_revision, purge_revision, erasing = marks
     settings = UserSettings(
         memory_enabled=enabled,
         implicit_memory_enabled=implicit,
@@ -90,8 +92,10 @@ def to_state(user_id: str, row: Row | None) -> UserState:
         user_id=user_id,
         revision=revision,
         settings=settings,
-        erase_time=erased,
-        erase_revision=erasure,
+        erase_time=erase_time,
+        erase_revision=erase_revision,
+        purge_revision=purge_revision,
+        erasing=erasing,
     )
 
 

@@ -63,6 +63,9 @@ memories = Table(
     # domain.text.active_key. NULLs are distinct on every database, so only active rows exclude
     # each other.
     Column("active_key", Key(64)),
+    # When it was marked deleted; NULL in any other status. A column of its own: with an index of
+    # status and update_time SQLite would no longer read pinned rows in their order.
+    Column("delete_time", UtcTime),
     UniqueConstraint(
         "user_id", "assistant_id", "run_id", "memory_type", "active_key", name="uq_memories_active"
     ),
@@ -87,6 +90,9 @@ memories = Table(
     ),
     Index("ix_memories_revision", "user_id", "revision"),
     Index("ix_memories_page", "user_id", "memory_id"),
+    # Of all users: what has expired, and what was deleted long ago.
+    Index("ix_memories_expiry", "status", "expire_time"),
+    Index("ix_memories_deleted", "delete_time"),
     **TABLE_OPTIONS,
 )
 
@@ -107,6 +113,12 @@ memory_user_states = Table(
     # When the user's next job may be claimed; NULL: none is unfinished. See job_rows.plan.
     Column("next_job_time", UtcTime),
     Index("ix_memory_user_states_next_job", "next_job_time"),
+    # Of the last purge: rows are gone that changes since an earlier revision do not name.
+    Column("purge_revision", BigInteger, nullable=False, server_default="0"),
+    # The request_id of an EraseUser that has begun and not ended; empty: none.
+    Column("erasing", Key(ID), nullable=False, server_default=""),
+    Index("ix_memory_user_states_retention", "retention"),
+    Index("ix_memory_user_states_erasing", "erasing"),
     **TABLE_OPTIONS,
 )
 

@@ -11,6 +11,7 @@ from memory_service.adapters.sql.documents import document
 from memory_service.adapters.sql.job_rows import SqlJobRows
 from memory_service.adapters.sql.marks import mark
 from memory_service.adapters.sql.reader import read_active, read_state
+from memory_service.adapters.sql.removal import SqlRemoval
 from memory_service.adapters.sql.rows import (
     MEMORY_COLUMNS,
     from_memory,
@@ -81,6 +82,8 @@ def raise_revision(connection: Connection, user_id: str) -> None:
         **from_settings(first.settings),
         "erase_time": None,
         "erase_revision": 0,
+        "purge_revision": 0,
+        "erasing": "",
     }
     try:
         connection.execute(FIRST_STATE, values)
@@ -105,6 +108,11 @@ class SqlTransaction:
     def jobs(self) -> SqlJobRows:
         """See Transaction."""
         return SqlJobRows(self._connection, self._state.user_id, self._state.revision)
+
+    @property
+    def removal(self) -> SqlRemoval:
+        """See Transaction."""
+        return SqlRemoval(self._connection, self._state, self._clock())
 
     def get(self, memory_id: str) -> Memory | None:
         """See Transaction."""

@@ -16,6 +16,7 @@ from memory_service.adapters.sql import (
     marks,
     outbox,
     reader,
+    removal,
     transaction,
     writer,
 )
@@ -83,7 +84,10 @@ def explain(connection: Connection, statement: object, values: dict[str, object]
 
 STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
-    for module in (reader, transaction, writer, outbox, marks, backfill, jobs, job_rows, history)
+    for module in (
+        *(reader, transaction, writer, outbox, marks, backfill),
+        *(jobs, job_rows, history, removal),
+    )
     for name, statement in vars(module).items()
     if name.isupper() and hasattr(statement, "compile")
 }

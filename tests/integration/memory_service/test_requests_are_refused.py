@@ -136,12 +136,12 @@ RPCS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
             "update_mask.paths[0]": ("", "user_id", "nonsense"),
         },
     ),
+    "EraseUser": (pb.EraseUserRequest(user_id="u1", request_id="r"), MUTATION),
     "GetStats": (pb.GetStatsRequest(user_id="u1"), USER),
 }
 NOT_YET = (
     "ListMemoryHistory",
     "RevertMemory",
-    "EraseUser",
     "IngestTurn",
     "DryRunIngest",
     "GetIngestJob",

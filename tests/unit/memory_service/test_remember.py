@@ -322,7 +322,7 @@ async def test_history_says_what_was_done_and_why(room: Room) -> None:
     await room.update(archived, "r4", status=MemoryStatus.ACTIVE)
     await room.delete(memory.memory_id)
     await room.restore(memory.memory_id)
-    history = room.store.tables.history
+    history = [change for _, change in room.store.tables.history.values()]
     assert [(change.operation, change.reason) for change in history] == [
         (Operation.CREATE, "by_hand"),
         (Operation.UPDATE, "same_hash"),
