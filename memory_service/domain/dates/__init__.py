@@ -1,0 +1,1 @@
+"""Dates in what people say, English and Chinese, resolved against the day they said it."""

@@ -1,0 +1,128 @@
+"""From a sentence to the statement in it: without greetings, and without `remember that`."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from memory_service.domain.rules import chinese, english
+from memory_service.domain.rules.rule import Language
+from memory_service.domain.rules.sentences import Sentence
+
+LANGUAGES: tuple[Language, ...] = (english.LANGUAGE, chinese.LANGUAGE)
+
+_AROUND = " ,;:-~，；：、–—"
+_FILLERS = 3
+
+
+class Wish(Enum):
+    """What the user asked to do with a statement, if anything."""
+
+    NONE = auto()
+    REMEMBER = auto()
+    NOTE = auto()
+    REMIND = auto()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """What a sentence says, as written and folded: same length, place for place."""
+
+    text: str
+    folded: str
+    wish: Wish = Wish.NONE
+
+
+def statement_of(sentence: Sentence) -> Statement | None:
+    """Give the statement of a sentence; None for a question, a task, a doubt, a passing matter.
+
+    What the user asks to remember is taken as it stands: it may be doubtful or passing.
+    """
+    folded = sentence.folded
+    start = _skip(folded, 0)
+    wish, start = _wish(folded, start)
+    end = _end(folded, start, lambda language: language.request)
+    asked = sentence.end == "?" and end == len(folded)
+    if asked and (
+        wish is Wish.NONE or not folded.startswith(("can ", "could ", "would ", "能", "可以"))
+    ):
+        return None
+    kept = _end(folded, start, lambda language: language.keep_that)
+    if kept < end:
+        wish, end = Wish.REMEMBER, kept
+    said = folded[start:end]
+    if wish is Wish.NONE and (_is_work(said) or _is_passing(said)):
+        return None
+    if not said.strip(_AROUND) or _found(said, lambda language: language.question):
+        return None
+    left = len(said) - len(said.lstrip(_AROUND))
+    right = len(said.rstrip(_AROUND))
+    place = slice(start + left, start + right)
+    return Statement(text=sentence.text[place], folded=folded[place], wish=wish)
+
+
+def is_task(sentence: Sentence) -> bool:
+    """Tell whether a sentence asks for work."""
+    start = _skip(sentence.folded, 0)
+    return _wish(sentence.folded, start)[0] is Wish.NONE and _is_work(sentence.folded[start:])
+
+
+def is_task_on_text(sentence: Sentence) -> bool:
+    """Tell whether it asks for work on a text that comes with it."""
+    said = sentence.folded[_skip(sentence.folded, 0) :]
+    return is_task(sentence) and any(language.on_text.match(said) for language in LANGUAGES)
+
+
+def is_question(sentence: Sentence) -> bool:
+    """Tell whether a sentence asks."""
+    said = sentence.folded[_skip(sentence.folded, 0) :]
+    return sentence.end == "?" or _found(said, lambda language: language.question)
+
+
+def pretends(sentence: Sentence) -> bool:
+    """Tell whether a sentence begins a play or a thought in which nothing is meant."""
+    start = _skip(sentence.folded, 0)
+    return any(language.pretend.match(sentence.folded, start) for language in LANGUAGES)
+
+
+def _skip(folded: str, start: int) -> int:
+    """Give the place after the words that say nothing."""
+    for _ in range(_FILLERS):
+        ends = [found.end() for each in LANGUAGES if (found := each.filler.match(folded, start))]
+        if not ends:
+            break
+        start = max(ends)
+    return start
+
+
+def _wish(folded: str, start: int) -> tuple[Wish, int]:
+    """Give what is asked for at a place, and the place of what it is asked of."""
+    for language in LANGUAGES:
+        for wish, words in (
+            (Wish.REMEMBER, language.remember),
+            (Wish.NOTE, language.note),
+            (Wish.REMIND, language.remind),
+        ):
+            if found := words.match(folded, start):
+                return wish, _skip(folded, found.end())
+    return Wish.NONE, start
+
+
+def _end(folded: str, start: int, words: Callable[[Language], re.Pattern[str]]) -> int:
+    """Give where the words at the end begin, else the end."""
+    found = (words(language).search(folded, start) for language in LANGUAGES)
+    return min((match.start() for match in found if match), default=len(folded))
+
+
+def _is_work(said: str) -> bool:
+    return any(language.task.match(said) for language in LANGUAGES)
+
+
+def _is_passing(said: str) -> bool:
+    return _found(said, lambda language: language.doubt) or _found(
+        said, lambda language: language.scoped
+    )
+
+
+def _found(said: str, words: Callable[[Language], re.Pattern[str]]) -> bool:
+    return any(words(language).search(said) for language in LANGUAGES)

@@ -1,0 +1,198 @@
+"""What the rules read out of turns."""
+
+import re
+from datetime import datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn, TurnMessage
+from memory_service.domain.model import MemoryType
+from memory_service.domain.rules.read import read_turn
+from memory_service.domain.secrets import holds_secret
+
+NOTE = re.compile(r"(?: \(|（)[0-9 ,、–-]{4,50}[)）]$")
+WEDNESDAY = "2024-03-13T09:30:00+08:00"
+
+
+def says(
+    *texts: str, role: Role = Role.USER, at: str = WEDNESDAY, zone: str = "Asia/Shanghai"
+) -> Extraction:
+    messages = tuple(
+        TurnMessage(role=role, content=text, create_time=datetime.fromisoformat(at), timezone=zone)
+        for text in texts
+    )
+    return read_turn(Turn(user_id="u", conversation_id="c", messages=messages))
+
+
+def only(text: str, at: str = WEDNESDAY, zone: str = "Asia/Shanghai") -> Fact:
+    (fact,) = says(text, at=at, zone=zone).facts
+    return fact
+
+
+@pytest.mark.parametrize("role", [Role.ASSISTANT, Role.SYSTEM, Role.TOOL])
+def test_nothing_is_read_out_of_what_others_say(role: Role) -> None:
+    assert says("I adore Oslo. Remember that I'm vegan. 我住在上海。", role=role).facts == ()
+
+
+def test_what_the_assistant_adores_is_no_fact_of_the_user() -> None:
+    said = datetime.fromisoformat(WEDNESDAY)
+    turn = Turn(
+        user_id="u",
+        conversation_id="c",
+        messages=(
+            TurnMessage(role=Role.USER, content="name a city", create_time=said),
+            TurnMessage(role=Role.ASSISTANT, content="I adore Oslo", create_time=said),
+        ),
+    )
+    assert read_turn(turn).facts == ()
+
+
+def test_recalled_memories_in_a_prompt_are_not_read_again() -> None:
+    said = datetime.fromisoformat(WEDNESDAY)
+    recalled = TurnMessage(
+        role=Role.SYSTEM, content="[preference] I prefer black coffee", create_time=said
+    )
+    asked = TurnMessage(role=Role.USER, content="what should I drink?", create_time=said)
+    turn = Turn(user_id="u", conversation_id="c", messages=(recalled, asked))
+    assert [read_turn(turn).facts for _ in range(5)] == [()] * 5
+
+
+def test_tomorrow_is_the_day_after_the_message_in_its_own_zone() -> None:
+    fact = only("tomorrow I start", at="2024-03-10T23:30:00+08:00", zone="+08:00")
+    assert fact.content == "tomorrow I start (2024-03-11)"
+    assert fact.expire_time == datetime.fromisoformat("2024-03-12T12:00:00+08:00")
+
+
+def test_tomorrow_is_another_day_elsewhere() -> None:
+    at = "2024-03-10T23:30:00+08:00"
+    assert "2024-03-11" in only("I fly home tomorrow", at=at, zone="UTC").content
+    assert "2024-03-12" in only("I fly home tomorrow", at=at, zone="Pacific/Auckland").content
+
+
+def test_chinese_stays_chinese_to_the_byte() -> None:
+    assert only("記住我對花生過敏！").content == "我對花生過敏"
+    assert only("我喜欢　龙井茶～").content == "我喜欢　龙井茶"
+
+
+def test_three_chinese_facts_are_three_facts() -> None:
+    facts = says("我喜欢茶", "我住在海边", "我会说粤语").facts
+    assert [fact.content for fact in facts] == ["我喜欢茶", "我住在海边", "我会说粤语"]
+
+
+def test_a_due_day_is_written_beside_the_words_and_ends_the_to_do() -> None:
+    fact = only("我周五前要交英语作文")
+    assert fact.content == "我周五前要交英语作文（2024-03-15）"
+    assert fact.expire_time == datetime.fromisoformat("2024-03-16T12:00:00+08:00")
+    assert only("I need to hand it in by Friday").content.endswith("by Friday (2024-03-15)")
+
+
+def test_a_to_do_without_a_day_has_no_end_of_its_own() -> None:
+    assert only("remind me to buy milk").expire_time is None
+
+
+def test_the_wish_to_remember_is_taken_off_and_marked() -> None:
+    fact = only("Please remember that I’m allergic to peanuts.")
+    assert fact.content == "I’m allergic to peanuts"
+    assert (fact.memory_type, fact.is_explicit) == (MemoryType.CONSTRAINT, True)
+    assert fact.sensitivity_level == 0
+
+
+@pytest.mark.parametrize("text", ["I'm vegan, remember that", "我吃素，记住了"])
+def test_the_wish_may_come_last(text: str) -> None:
+    fact = only(text)
+    assert fact.is_explicit
+    assert fact.content in {"I'm vegan", "我吃素"}
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("I'm allergic to peanuts", 0),
+        ("I don't eat pork", 0),
+        ("I live in Oslo", 0),
+        ("remember that I take insulin for my diabetes", 1),
+        ("remember that my salary is 4000 euros", 1),
+        ("记住我有糖尿病", 1),
+        ("remember that I'm gay", 2),
+        ("I am a Christian", 2),
+        ("记住我是穆斯林", 2),
+    ],
+)
+def test_what_people_would_not_expect_to_be_kept_is_marked(text: str, level: int) -> None:
+    assert only(text).sensitivity_level == level
+
+
+def test_a_secret_is_read_so_that_it_can_be_refused() -> None:
+    assert holds_secret(only("remember that my password is hunter2").content)
+
+
+@pytest.mark.parametrize(
+    ("text", "intent"),
+    [
+        ("I like tea", Intent.PREFERENCE),
+        ("I live in Oslo", Intent.PERSONAL_FACT),
+        ("从现在起，不要用表情符号", Intent.STANDING_INSTRUCTION),
+        ("write a poem about rain", Intent.TASK_REQUEST),
+        ("who wrote Hamlet?", Intent.KNOWLEDGE_QA),
+        ("红楼梦的作者是谁", Intent.KNOWLEDGE_QA),
+        ("haha", Intent.CHITCHAT),
+        ("", Intent.CHITCHAT),
+    ],
+)
+def test_the_intent_says_what_was_wanted(text: str, intent: Intent) -> None:
+    read = says(text)
+    assert read.intent is intent
+    assert intent.stores == bool(read.facts)
+
+
+def test_the_same_said_twice_is_one_fact() -> None:
+    assert len(says("I like tea. I like  TEA!", "I like tea").facts) == 1
+
+
+def test_a_turn_has_three_facts_at_most() -> None:
+    facts = says("I like tea. I like jam. I like rum. I like pie.").facts
+    assert [fact.content for fact in facts] == ["I like tea", "I like jam", "I like rum"]
+
+
+PIECES = st.sampled_from(
+    [
+        "I like tea",
+        "Remember that",
+        "我喜欢",
+        "不要",
+        "tomorrow",
+        "周五前",
+        "\ud83d",
+        "👩\u200d🚀",
+        "\u200b",
+        "İ",
+        "\0",
+        '"',
+        "```",
+        "\n",
+        ". ",
+        "？",
+        "99999",
+        "31 February",
+        "in 999 years",
+        "九十九月九十九日",
+        "\u2028",
+    ]
+)
+TEXTS = st.text(st.characters()) | st.lists(PIECES | st.text(max_size=5)).map(" ".join)
+TIMES = st.datetimes().map(lambda time: time.isoformat())
+
+
+@given(st.lists(TEXTS, max_size=4), st.sampled_from(list(Role)), TIMES, st.text() | TEXTS)
+def test_any_turn_can_be_read(texts: list[str], role: Role, at: str, zone: str) -> None:
+    read = says(*texts, role=role, at=at, zone=zone)
+    assert read == says(*texts, role=role, at=at, zone=zone)
+    assert len(read.facts) <= (3 if role is Role.USER else 0)
+    for fact in read.facts:
+        words = NOTE.sub("", fact.content)
+        assert words
+        assert any(words in text for text in texts)
+        assert fact.confidence is not None
+        assert 0.5 <= fact.confidence <= 1
