@@ -96,3 +96,16 @@ class InvalidField(DomainError):
         super().__init__(f"{field}: {description}")
         self.field = field
         self.description = description
+
+
+class MemoryUnavailable(Exception):
+    """Nobody can be told to learn now; cause is one word. No caller is ever told, the relay is."""
+
+    def __init__(self, cause: str) -> None:
+        """Keep the cause."""
+        super().__init__(cause)
+        self.cause = cause
+
+
+class TurnRefused(Exception):
+    """One turn is not accepted; the text is a code and names of fields. For the relay alone."""

@@ -12,6 +12,15 @@ from agent_service.ports.conversations import (
     TimelineKind,
     UserSaid,
 )
+from agent_service.ports.learning import (
+    LONGEST_WAIT,
+    ClaimedTurn,
+    LearnOutbox,
+    LearnTarget,
+    OutboxState,
+    ParkedTurn,
+    ParkedTurns,
+)
 from agent_service.ports.memory import (
     MemoryPort,
 )
@@ -38,11 +47,15 @@ from agent_service.ports.types import (
 )
 
 __all__ = [
+    "LONGEST_WAIT",
     "AssistantSaid",
+    "ClaimedTurn",
     "Clock",
     "ContextStats",
     "ConversationStore",
     "DialogueMessage",
+    "LearnOutbox",
+    "LearnTarget",
     "MemoryPort",
     "Model",
     "ModelEvent",
@@ -53,6 +66,9 @@ __all__ = [
     "ModelUsage",
     "NewId",
     "NewTurn",
+    "OutboxState",
+    "ParkedTurn",
+    "ParkedTurns",
     "StoredTimelineEvent",
     "TimelineKind",
     "TurnClosing",

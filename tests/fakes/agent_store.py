@@ -16,6 +16,7 @@ from agent_service.domain.errors import (
     TurnNotFound,
     TurnRunning,
 )
+from agent_service.domain.learning import Spoken, TurnToLearn
 from agent_service.domain.model import (
     ContextAssembled,
     Conversation,
@@ -43,21 +44,10 @@ from agent_service.ports import (
     TurnOpened,
     UserSaid,
 )
+from tests.fakes.learn_outbox import FakeLearnOutbox
 
 NEVER = datetime.max.replace(tzinfo=UTC)
 _NO_STATS = ContextStats(None, 0, 0, 0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Learning:
-    """What the outbox asks to learn."""
-
-    user_id: str
-    conversation_id: str
-    turn_id: str
-    message: str
-    answer: str
-    timezone: str
 
 
 @dataclass
@@ -81,10 +71,10 @@ class _Conversation:
 
 
 class FakeAgentStore:
-    """A TurnStore and a ConversationStore; learnings is what the outbox holds, oldest first."""
+    """A TurnStore and a ConversationStore; outbox is where the ends of turns go."""
 
     def __init__(self, new_id: NewId, *, lease: timedelta = timedelta(seconds=10)) -> None:
-        self.learnings: list[Learning] = []
+        self.outbox = FakeLearnOutbox(new_id)
         self._new_id = new_id
         self._lease = lease
         self._turns: dict[str, _Turn] = {}
@@ -268,16 +258,23 @@ class FakeAgentStore:
             _say(conversation, new.turn_id, kind, closing.now)
         if closing.report is not None:
             conversation.stats = _add(conversation.stats, closing.report)
-        self.learnings.append(
-            Learning(
-                user_id=new.user_id,
-                conversation_id=new.conversation_id,
-                turn_id=new.turn_id,
-                message=new.text,
-                answer=answer if answer.strip() else "",
-                timezone=new.timezone,
-            )
-        )
+        self.outbox.add(_to_learn(new, answer, closing.now), closing.now)
+
+
+def _to_learn(new: NewTurn, answer: str, now: datetime) -> TurnToLearn:
+    spoken = [(Role.USER, clean_text(new.text), new.now)]
+    if answer.strip():
+        spoken.append((Role.ASSISTANT, answer, now))
+    return TurnToLearn(
+        user_id=new.user_id,
+        conversation_id=new.conversation_id,
+        turn_id=new.turn_id,
+        request_id=new.turn_id,
+        messages=[
+            Spoken(role=role, content=text, create_time=time, timezone=new.timezone)
+            for role, text, time in spoken
+        ],
+    )
 
 
 def _lease_of(turn: _Turn) -> TurnLease:

@@ -1,15 +1,16 @@
 """The closing transaction of a turn, also of one whose process is gone.
 
-Locks are always taken in this order: conversation, turn.
+Locks are always taken in this order: conversation, turn, queue of the user.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, update
 
-from agent_service.adapters.sql.schema import context_stats, learn_outbox, messages, turns
+from agent_service.adapters.sql.learn_rows import ask_to_learn
+from agent_service.adapters.sql.schema import context_stats, turns
 from agent_service.adapters.sql.timeline import add_to_timeline, lock_conversation
 from agent_service.adapters.sql.turn_rows import (
     ENDED,
@@ -28,7 +29,6 @@ from agent_service.domain.model import (
     Delta,
     Failed,
     MemoryUsed,
-    Role,
     ThinkingSummary,
     TurnEvent,
     TurnKey,
@@ -36,7 +36,6 @@ from agent_service.domain.model import (
 from agent_service.domain.text import clean_text
 from agent_service.ports import AssistantSaid, TimelineKind, TurnClosing
 
-PENDING = "pending"
 LOST_TEXT = "The turn was interrupted."
 
 
@@ -72,7 +71,7 @@ def close_turn(
     )
     if closing.report is not None:
         _add_to_stats(connection, turn, closing.report)
-    _ask_to_learn(connection, turn, answer, closing.now)
+    ask_to_learn(connection, turn, answer, closing.now)
     connection.execute(
         update(turns)
         .where(turns.c.turn_id == turn.turn_id)
@@ -142,40 +141,3 @@ def _add_to_stats(connection: Connection, turn: Row[Any], report: ContextReport)
                 **counted,
             )
         )
-
-
-def _ask_to_learn(connection: Connection, turn: Row[Any], answer: str, now: datetime) -> None:
-    said = connection.execute(
-        select(messages.c.text, messages.c.create_time).where(
-            messages.c.user_id == turn.user_id,
-            messages.c.conversation_id == turn.conversation_id,
-            messages.c.turn_id == turn.turn_id,
-            messages.c.role == Role.USER,
-        )
-    ).one()
-    spoken = [(Role.USER, said.text, said.create_time)]
-    if answer:
-        spoken.append((Role.ASSISTANT, answer, now))
-    connection.execute(
-        insert(learn_outbox).values(
-            user_id=turn.user_id,
-            conversation_id=turn.conversation_id,
-            turn_id=turn.turn_id,
-            request_id=turn.turn_id,
-            messages=[
-                {
-                    "role": role,
-                    "content": text,
-                    "create_time": time.isoformat(),
-                    "timezone": turn.timezone,
-                }
-                for role, text, time in spoken
-            ],
-            state=PENDING,
-            attempt=0,
-            next_attempt_time=now,
-            lease_token="",
-            last_error="",
-            create_time=now,
-        )
-    )

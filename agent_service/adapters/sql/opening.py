@@ -4,13 +4,17 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, insert, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Connection, Row, select
 
 from agent_service.adapters.sql.closing import close_if_lost
 from agent_service.adapters.sql.schema import conversations, turns
 from agent_service.adapters.sql.timeline import add_to_timeline, lock_conversation
-from agent_service.adapters.sql.turn_rows import RUNNING, store_events, stored_events
+from agent_service.adapters.sql.turn_rows import (
+    RUNNING,
+    insert_or_lose,
+    store_events,
+    stored_events,
+)
 from agent_service.domain.errors import ClientMessageIdReused, TurnRunning
 from agent_service.domain.model import ConversationStatus, Started, TurnEvent, TurnKey
 from agent_service.ports import NewTurn, TurnKnown, TurnLease, TurnOpened, UserSaid
@@ -38,7 +42,7 @@ def open_turn(connection: Connection, turn: NewTurn, holder: Holder) -> TurnOpen
         conversation = _begin_conversation(connection, turn)
     elif conversation.running_turn_id:
         conversation = _end_lost(connection, turn, conversation.running_turn_id, holder)
-    _insert_or_lose(connection, turns, _row(turn, holder))
+    insert_or_lose(connection, turns, _row(turn, holder))
     add_to_timeline(
         connection,
         conversation,
@@ -82,7 +86,7 @@ def _end_lost(
 
 
 def _begin_conversation(connection: Connection, turn: NewTurn) -> Row[Any]:
-    _insert_or_lose(
+    insert_or_lose(
         connection,
         conversations,
         {
@@ -105,14 +109,6 @@ def _locked(connection: Connection, turn: NewTurn) -> Row[Any]:
     if conversation is None:  # pragma: no cover — this transaction holds or made the row
         raise Again
     return conversation
-
-
-def _insert_or_lose(connection: Connection, table: Table, row: dict[str, object]) -> None:
-    try:
-        connection.execute(insert(table).values(row))
-    except IntegrityError as error:
-        # Another one inserted it first: run again, and find it.
-        raise Again from error
 
 
 def _row(turn: NewTurn, holder: Holder) -> dict[str, object]:

@@ -132,10 +132,23 @@ context_stats = Table(
     **TABLE_OPTIONS,
 )
 
+learn_queues = Table(
+    "learn_queues",
+    metadata,
+    # One row for each user that ever ended a turn; its row lock is the lock of the user's outbox.
+    _id("user_id", primary_key=True),
+    # When the oldest pending turn may be claimed, or its lease runs out. NULL: none is pending.
+    Column("due_time", UtcTime, nullable=True),
+    # Empty: nobody holds a turn.
+    _id("lease_token"),
+    Index("learn_queues_due", "due_time"),
+    **TABLE_OPTIONS,
+)
+
 learn_outbox = Table(
     "learn_outbox",
     metadata,
-    # Rises with the turns of a conversation, for each is closed before the next one opens.
+    # Given under the lock of the user's queue: it rises as the ends of a user's turns are stored.
     Column("outbox_id", Serial, primary_key=True),
     _id("user_id"),
     _id("conversation_id"),
@@ -143,17 +156,16 @@ learn_outbox = Table(
     # Of IngestTurn: makes a second delivery harmless.
     _id("request_id"),
     # Of IngestTurn: [{role, content, create_time, timezone}], the answer only if there is one.
+    # Empty once it is delivered.
     Column("messages", Json, nullable=False),
     # pending, done or parked.
     _word("state"),
+    # Claims that were no outage.
     Column("attempt", Integer, nullable=False),
-    Column("next_attempt_time", UtcTime, nullable=False),
-    _id("lease_token"),
-    Column("lease_until", UtcTime, nullable=True),
     Column("last_error", LongText, nullable=False),
     Column("create_time", UtcTime, nullable=False),
     UniqueConstraint("turn_id", name="learn_outbox_turn"),
-    Index("learn_outbox_due", "state", "next_attempt_time"),
-    Index("learn_outbox_of_user", "user_id", "outbox_id"),
+    Index("learn_outbox_next", "user_id", "state", "outbox_id"),
+    Index("learn_outbox_by_state", "state", "create_time"),
     **TABLE_OPTIONS,
 )

@@ -1,16 +1,18 @@
-"""Rows of turns and of their events."""
+"""Rows of turns and of their events, and inserting what another may insert too."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, insert, select
+from sqlalchemy import Connection, Row, Select, Table, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from agent_service.adapters.sql.schema import turn_events, turns
 from agent_service.codec.events import decode_event, encode_event
 from agent_service.domain.errors import LeaseLost
 from agent_service.domain.model import TurnEvent, TurnKey
 from agent_service.ports import TurnLease
+from database.transient import Again
 
 RUNNING = "running"
 ENDED = "ended"
@@ -80,3 +82,11 @@ def last_seq(connection: Connection, turn_id: str) -> int:
 def is_expired(turn: Row[Any], now: datetime) -> bool:
     """Tell whether a turn is running and nobody holds it any more."""
     return bool(turn.state == RUNNING and turn.lease_until <= now)
+
+
+def insert_or_lose(connection: Connection, table: Table, row: dict[str, object]) -> None:
+    """Insert a row. Raises Again if another inserted it first: run again, and find it."""
+    try:
+        connection.execute(insert(table).values(row))
+    except IntegrityError as error:
+        raise Again from error

@@ -11,7 +11,6 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.schema import CreateTable
 
 from agent_service.adapters.sql.migrate import MIGRATIONS
-from agent_service.adapters.sql.opening import _insert_or_lose
 from agent_service.adapters.sql.schema import (
     conversations,
     learn_outbox,
@@ -20,6 +19,7 @@ from agent_service.adapters.sql.schema import (
     turn_events,
     turns,
 )
+from agent_service.adapters.sql.turn_rows import insert_or_lose
 from agent_service.domain.errors import LeaseLost, StoreUnavailable, TurnRunning
 from agent_service.domain.model import Delta
 from agent_service.ports import TurnOpened
@@ -123,7 +123,7 @@ async def test_a_row_that_another_inserted_first_is_looked_for_again(database: D
     def work(connection: Connection) -> None:
         row = connection.execute(select(conversations)).one()._asdict()
         with pytest.raises(Again):
-            _insert_or_lose(connection, conversations, row)
+            insert_or_lose(connection, conversations, row)
 
     await database.write(work)
 

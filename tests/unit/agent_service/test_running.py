@@ -381,7 +381,7 @@ async def test_a_lease_that_was_lost_ends_the_turn_and_stores_nothing(method: st
     assert isinstance(last, Failed)
     assert last.reason == "TURN_LOST"
     assert running.closed.is_set()
-    assert running.store.learnings == []
+    assert running.store.outbox.learnings == []
 
 
 async def test_a_lease_lives_as_long_as_the_turn_runs() -> None:

@@ -144,7 +144,7 @@ async def test_a_model_that_fails_is_an_error_event_and_the_partial_answer_is_ke
     assert events[-1].event == Failed("MODEL_UNAVAILABLE", "it went away")
     assert sum(event.last for event in events) == 1
     assert await answers(chat) == partial
-    assert len(chat.store.learnings) == 1
+    assert len(chat.store.outbox.learnings) == 1
 
 
 async def test_a_model_that_breaks_is_an_error_event_without_its_words() -> None:
@@ -173,7 +173,7 @@ async def test_an_end_that_is_not_stored_is_told_and_the_turn_is_closed_by_who_l
     assert last.reason == "STORE_UNAVAILABLE"
     chat.clock.advance(60)
     assert isinstance((await chat.stored("id000001"))[-1].event, Failed)
-    assert len(chat.store.learnings) == 1
+    assert len(chat.store.outbox.learnings) == 1
 
 
 # ---------------------------------------------------------------- leaving and cancelling
@@ -191,7 +191,7 @@ async def test_a_client_that_leaves_closes_the_model_call_and_the_partial_answer
     assert not call.finished
     assert await answers(chat) == [AssistantSaid("abc", incomplete=True)]
     assert (await chat.stored(turn_id))[-1].event == Done("cancelled", incomplete=True)
-    assert [learning.answer for learning in chat.store.learnings] == ["abc"]
+    assert [learning.answer for learning in chat.store.outbox.learnings] == ["abc"]
 
 
 async def test_a_client_that_leaves_at_once_leaves_no_turn_running() -> None:
@@ -277,7 +277,7 @@ async def test_a_client_that_leaves_while_its_message_is_being_stored_leaves_a_c
     again = await chat.say()
     assert kinds(again) == [Started, Done]
     assert chat.model.calls == []
-    assert len(chat.store.learnings) == 1
+    assert len(chat.store.outbox.learnings) == 1
 
 
 async def test_a_client_that_leaves_a_repeated_or_refused_message_leaves_nothing() -> None:
@@ -293,7 +293,7 @@ async def test_a_client_that_leaves_a_repeated_or_refused_message_leaves_nothing
         chat.store.gates["open"].set()
         await chat.turns.settle()
     assert len(chat.model.calls) == 1
-    assert len(chat.store.learnings) == 1
+    assert len(chat.store.outbox.learnings) == 1
 
 
 # ---------------------------------------------------------------- repeating
@@ -309,7 +309,7 @@ async def test_a_repeated_message_gives_the_same_events_without_a_second_model_c
     assert answer_of(again) == "Hi"
     assert len(chat.model.calls) == 1
     assert len(await answers(chat)) == 1
-    assert len(chat.store.learnings) == 1
+    assert len(chat.store.outbox.learnings) == 1
 
 
 async def test_a_message_may_be_repeated_while_its_turn_runs() -> None:
