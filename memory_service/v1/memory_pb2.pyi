@@ -2158,7 +2158,9 @@ class IngestOutcome(_message.Message):
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What went wrong without failing the job: truncated, unknown_target, invalid_fact."""
+        """What went wrong without failing the job: truncated, invalid_fact, unsupported_fact (it rests
+        on nothing that the user said), unknown_target.
+        """
 
     def __init__(
         self,

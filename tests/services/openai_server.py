@@ -271,3 +271,15 @@ def refuses(
         headers={name.replace("_", "-"): value for name, value in headers.items()},
         content_type="application/json",
     )
+
+
+def answers(content: object, *, finish: str | None = "stop", **message: object) -> Script:
+    """Script a whole answer, not streamed."""
+    said = {"role": "assistant", "content": content, **message}
+    return answers_body({"choices": [{"index": 0, "message": said, "finish_reason": finish}]})
+
+
+def answers_body(body: object) -> Script:
+    """Script the body of a response; bytes as they are, anything else as JSON."""
+    raw = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
+    return Script([raw], content_type="application/json")
