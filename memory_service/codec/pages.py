@@ -1,10 +1,13 @@
 """Lists in pages, and the tokens between them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
+
+from google.protobuf.message import Message
 
 from memory_service.codec.checks import MAX_CONTENT_BYTES, Checks
-from memory_service.codec.memories import MAX_ANSWER_BYTES, memory_message, memory_size
+from memory_service.codec.memories import MAX_ANSWER_BYTES, memory_message
 from memory_service.codec.words import MEMORY_TYPES, STATUSES
 from memory_service.domain.model import Memory
 from memory_service.domain.text import normalize
@@ -13,7 +16,10 @@ from memory_service.v1 import memory_pb2 as pb
 from rpc.fields import items_of_page
 from rpc.page_tokens import BadPageToken, page_place, page_token
 
+Item = TypeVar("Item", bound=Message)
+
 _TOKEN_BYTES = 1024  # more than any token has
+_FRAME_BYTES = 32  # more than a message takes beside itself in a list
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,10 +43,10 @@ def list_request(request: pb.ListMemoriesRequest) -> MemoryPage:
         text=normalize(check.text("text", request.text, MAX_CONTENT_BYTES)),
     )
     size = items_of_page(check.not_negative("page_size", request.page_size))
-    about = _about("ListMemories", user_id, wanted.memory_types, wanted.statuses, wanted.text)
-    before = _place(check, request.page_token, about)
+    of = about("ListMemories", user_id, wanted.memory_types, wanted.statuses, wanted.text)
+    before = place(check, request.page_token, of)
     check.passed()
-    return MemoryPage(user_id=user_id, wanted=wanted, size=size, before=before, about=about)
+    return MemoryPage(user_id=user_id, wanted=wanted, size=size, before=before, about=of)
 
 
 def list_response(memories: Sequence[Memory], page: MemoryPage) -> pb.ListMemoriesResponse:
@@ -48,29 +54,35 @@ def list_response(memories: Sequence[Memory], page: MemoryPage) -> pb.ListMemori
 
     The page ends early where it would exceed MAX_ANSWER_BYTES.
     """
-    taken: list[Memory] = []
-    room = MAX_ANSWER_BYTES - _TOKEN_BYTES
-    for memory in memories[: page.size]:
-        room -= memory_size(memory)
-        if room < 0:
-            break
-        taken.append(memory)
-    response = pb.ListMemoriesResponse(memories=[memory_message(memory) for memory in taken])
+    taken = fitting(memory_message(memory) for memory in memories[: page.size])
+    response = pb.ListMemoriesResponse(memories=taken)
     if len(taken) < len(memories):
         response.next_page_token = page_token(taken[-1].memory_id, *page.about)
     return response
 
 
-def _about(rpc: str, user_id: str, *parts: str | frozenset[str]) -> tuple[str, ...]:
+def fitting(messages: Iterable[Item]) -> list[Item]:
+    """Give the first messages, as many as an answer has room for."""
+    taken: list[Item] = []
+    room = MAX_ANSWER_BYTES - _TOKEN_BYTES
+    for message in messages:
+        room -= message.ByteSize() + _FRAME_BYTES
+        if room < 0:
+            break
+        taken.append(message)
+    return taken
+
+
+def about(rpc: str, user_id: str, *parts: str | frozenset[str]) -> tuple[str, ...]:
     """Say what a list is about: equal for the same RPC, user and filter only."""
     texts = (part if isinstance(part, str) else ",".join(sorted(part)) for part in parts)
     return (rpc, user_id, *texts)
 
 
-def _place(check: Checks, token: str, about: tuple[str, ...]) -> str:
+def place(check: Checks, token: str, of: tuple[str, ...]) -> str:
     """Give the place after which a page begins; empty for the first page."""
     try:
-        return page_place(token, *about)
+        return page_place(token, *of)
     except BadPageToken:
         check.refuse("page_token", "must be the next_page_token of the same list")
         return ""

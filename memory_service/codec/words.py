@@ -1,5 +1,6 @@
 """Enums of the proto ↔ words of the domain. Unspecified is in none of the tables."""
 
+from memory_service.domain.ingest import Action, JobState, Role
 from memory_service.domain.model import IndexState, MemoryStatus, MemoryType
 from memory_service.domain.recall import Cut, Leg, LegState, Mode
 from memory_service.v1 import memory_pb2 as pb
@@ -28,10 +29,28 @@ CUTS = {
     int(pb.RETRIEVE_CUT_TIGHT): Cut.TIGHT,
     int(pb.RETRIEVE_CUT_STRICT): Cut.STRICT,
 }
+ROLES = {
+    int(pb.MESSAGE_ROLE_USER): Role.USER,
+    int(pb.MESSAGE_ROLE_ASSISTANT): Role.ASSISTANT,
+    int(pb.MESSAGE_ROLE_SYSTEM): Role.SYSTEM,
+    int(pb.MESSAGE_ROLE_TOOL): Role.TOOL,
+}
+JOB_STATES = {
+    int(pb.JOB_STATE_PENDING): JobState.PENDING,
+    int(pb.JOB_STATE_RUNNING): JobState.RUNNING,
+    int(pb.JOB_STATE_DONE): JobState.DONE,
+    int(pb.JOB_STATE_PARKED): JobState.PARKED,
+}
 
 MEMORY_TYPE_OF = {word: pb.MemoryType.ValueType(number) for number, word in MEMORY_TYPES.items()}
 """A stored type unknown to this version is missing here: MEMORY_TYPE_UNSPECIFIED."""
 STATUS_OF = {word: pb.MemoryStatus.ValueType(number) for number, word in STATUSES.items()}
+JOB_STATE_OF = {word: pb.JobState.ValueType(number) for number, word in JOB_STATES.items()}
+ACTION_OF = {
+    Action.ADD: pb.DECISION_ACTION_ADD,
+    Action.UPDATE: pb.DECISION_ACTION_UPDATE,
+    Action.NONE: pb.DECISION_ACTION_NONE,
+}
 INDEX_STATE_OF = {
     IndexState.PENDING: pb.INDEX_STATE_PENDING,
     IndexState.SYNCED: pb.INDEX_STATE_SYNCED,

@@ -198,6 +198,11 @@ class JobState(StrEnum):
     DONE = "done"
     PARKED = "parked"
 
+    @property
+    def is_unfinished(self) -> bool:
+        """Tell whether a worker has it, or will."""
+        return self in {JobState.PENDING, JobState.RUNNING}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:

@@ -64,6 +64,9 @@ class StoreStats:
     active_by_type: Mapping[str, int]
     memories_by_status: Mapping[str, int]
     memories_by_index_state: Mapping[str, int]
+    jobs_by_state: Mapping[str, int]
+    oldest_job: datetime | None
+    """When the oldest unfinished one was stored."""
 
 
 class MemoryReader(Protocol):

@@ -108,7 +108,7 @@ class FakeJobQueue:
         await self._call("state_of_jobs")
         jobs = [row.job for row in self._jobs().values()]
         states = [job.state for job in jobs]
-        unfinished = [job.create_time for job in jobs if job.state in _UNFINISHED]
+        unfinished = [job.create_time for job in jobs if job.state.is_unfinished]
         return QueueState(
             pending=states.count(JobState.PENDING),
             running=states.count(JobState.RUNNING),
@@ -118,7 +118,7 @@ class FakeJobQueue:
 
     def _first_due(self, now: datetime, latest: datetime) -> JobRow | None:
         """Give the next job of the user who waits longest, those with an impossible time first."""
-        users = {row.user_id for row in self._jobs().values()}
+        users = dict.fromkeys(row.user_id for row in self._jobs().values())
         nexts = [row for row in map(self._next, users) if row is not None]
         due = [row for row in nexts if row.due <= now or row.due > latest]
         return min(due, key=lambda row: (row.due <= latest, row.due), default=None)

@@ -172,11 +172,15 @@ class FakeMemoryStore:
     async def stats(self, user_id: str) -> StoreStats:
         await self._call("stats")
         mine = self.tables.of(user_id)
+        jobs = [row.job for row in self.tables.jobs.values() if row.user_id == user_id]
+        unfinished = [job.create_time for job in jobs if job.state.is_unfinished]
         return StoreStats(
             revision=self.tables.state(user_id).revision,
             active_by_type=Counter(_counted(row) for row in self.tables.active(user_id)),
             memories_by_status=Counter(row.status for row in mine),
             memories_by_index_state=Counter(row.index_state for row in mine),
+            jobs_by_state=Counter(job.state for job in jobs),
+            oldest_job=min(unfinished, default=None),
         )
 
     def _open(self, wanted: PinnedQuery) -> list[Memory]:

@@ -15,7 +15,7 @@ from sqlalchemy import (
 )
 
 from database.access import Database
-from database.types import Key
+from database.types import Key, UtcTime
 from memory_service.adapters.sql.gates import OPEN, gate_values, of_types, open_types
 from memory_service.adapters.sql.marks import FAILED
 from memory_service.adapters.sql.rows import (
@@ -31,13 +31,16 @@ from memory_service.adapters.sql.schema import (
     memories,
     memory_embeddings,
     memory_index_outbox,
+    memory_jobs,
     memory_user_states,
 )
+from memory_service.domain.ingest import JobState
 from memory_service.domain.model import IndexState, Memory, MemoryStatus, MemoryType, UserState
 from memory_service.domain.text import active_key
 from memory_service.ports import MemoryFilter, PinnedQuery, StoredRow, StoreStats, UserView
 
 _m = memories.c
+_j = memory_jobs.c
 _of_user = _m.user_id == bindparam("user_id")
 _active = _m.status == MemoryStatus.ACTIVE.value
 _strongest = (_m.importance.desc(), _m.update_time.desc(), _m.memory_id.desc())
@@ -109,6 +112,11 @@ COUNTS = (
     select(_m.memory_type, _m.status, _m.index_state, func.count())
     .where(_of_user)
     .group_by(_m.memory_type, _m.status, _m.index_state)
+)
+JOB_COUNTS = (
+    select(_j.state, func.count(), func.min(_j.create_time, type_=UtcTime))
+    .where(_j.user_id == bindparam("user_id"))
+    .group_by(_j.state)
 )
 
 
@@ -266,9 +274,13 @@ def _stats(connection: Connection, user_id: str) -> StoreStats:
         if status == MemoryStatus.ACTIVE.value:
             known = memory_type(word)
             active[MemoryType.FACT if known is MemoryType.UNKNOWN else known] += count
+    jobs = connection.execute(JOB_COUNTS, {"user_id": user_id}).all()
+    unfinished = [stored for state, _, stored in jobs if JobState(state).is_unfinished]
     return StoreStats(
         revision=read_state(connection, user_id).revision,
         active_by_type=dict(active),
         memories_by_status=dict(by_status),
         memories_by_index_state=dict(by_index_state),
+        jobs_by_state={state: count for state, count, _ in jobs},
+        oldest_job=min(unfinished, default=None),
     )

@@ -309,6 +309,7 @@ async def test_a_request_has_one_job_however_late_it_comes_again(stores: Stores)
     assert again == first
     with pytest.raises(RequestIdReused):
         await add(stores, turn("other"), job_id="j3", request_id="r1")
+    stores.clock.advance(1)
     other = await add(stores, turn(user_id="u2"), job_id="j4", request_id="r1")
     assert other.job_id == "j4"
     await finish(stores, await claimed(stores))
@@ -351,6 +352,21 @@ async def test_a_list_is_newest_first_in_pages_and_filtered(stores: Stores) -> N
     assert await page(states=frozenset({JobState.DONE})) == [jobs[0].job_id]
     unfinished = frozenset({JobState.PENDING, JobState.RUNNING})
     assert await page(states=unfinished, conversation_id="c0") == [jobs[4].job_id, jobs[2].job_id]
+
+
+async def test_a_users_jobs_are_counted_with_the_rest(stores: Stores) -> None:
+    stats = await stores.reader.stats("u1")
+    assert (dict(stats.jobs_by_state), stats.oldest_job) == ({}, None)
+    await queue(stores, turn("A"))
+    stores.clock.advance(60)
+    second, _ = await queue(stores, turn("B"), turn("C"))
+    await finish(stores, await claimed(stores))
+    await claimed(stores)
+    stores.clock.advance(-90)
+    await queue(stores, turn(user_id="u2"))
+    stats = await stores.reader.stats("u1")
+    assert dict(stats.jobs_by_state) == {"done": 1, "running": 1, "pending": 1}
+    assert stats.oldest_job == second.create_time
 
 
 async def test_what_waits_is_counted(stores: Stores) -> None:

@@ -30,7 +30,7 @@ from memory_service.domain.recall import (
 )
 from memory_service.ports import StoreStats
 from memory_service.v1 import memory_pb2 as pb
-from tests.builders.memories import memory
+from tests.builders.memories import NOW, memory
 
 UNKNOWN: Any = 9
 DEFAULTS = RetrieveDefaults(
@@ -211,10 +211,15 @@ def test_stats_are_given_as_counted() -> None:
         active_by_type={"fact": 1},
         memories_by_status={"active": 1},
         memories_by_index_state={"pending": 1},
+        jobs_by_state={"done": 2},
+        oldest_job=None,
     )
     assert stats_response(stats) == pb.GetStatsResponse(
         revision=3,
         active_by_type={"fact": 1},
         memories_by_status={"active": 1},
         memories_by_index_state={"pending": 1},
+        jobs_by_state={"done": 2},
     )
+    waiting = replace(stats, oldest_job=NOW)
+    assert stats_response(waiting).oldest_job_time.ToSeconds() == int(NOW.timestamp())
