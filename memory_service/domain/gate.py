@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from memory_service.domain.lifetime import end_of
 from memory_service.domain.model import Memory, MemoryStatus, MemoryType, Scope, UserSettings
 
 
@@ -27,7 +28,7 @@ def allows(gate: Gate, memory: Memory) -> bool:
         and (memory.sensitivity_level == 0 or settings.sensitive_memory_enabled)
         and _in_scope(gate.scope, memory)
         and _type_wanted(gate, memory.memory_type)
-        and not _expired(gate, memory)
+        and end_of(memory, now=gate.now, retention=settings.retention) is None
     )
 
 
@@ -44,11 +45,3 @@ def _type_wanted(gate: Gate, memory_type: MemoryType) -> bool:
     return counted not in gate.settings.disabled_types and (
         not gate.memory_types or counted in gate.memory_types
     )
-
-
-def _expired(gate: Gate, memory: Memory) -> bool:
-    """End a memory at its expire_time, or once its last change is as old as the retention."""
-    if memory.expire_time is not None and memory.expire_time <= gate.now:
-        return True
-    retention = gate.settings.retention
-    return retention is not None and gate.now - memory.update_time >= retention

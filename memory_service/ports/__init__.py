@@ -48,6 +48,13 @@ from memory_service.ports.types import (
     NewId,
     Vector,
 )
+from memory_service.ports.upkeep import (
+    Due,
+    Forgetting,
+    IndexAudit,
+    IndexView,
+    MemoryRef,
+)
 from memory_service.ports.writing import (
     MemoryWriter,
     RequestKey,
@@ -59,12 +66,16 @@ __all__ = [
     "Clock",
     "Collections",
     "Counts",
+    "Due",
     "Embedder",
     "FactExtractor",
+    "Forgetting",
+    "IndexAudit",
     "IndexFilter",
     "IndexHit",
     "IndexNote",
     "IndexOutbox",
+    "IndexView",
     "JobFilter",
     "JobQueue",
     "JobReader",
@@ -72,6 +83,7 @@ __all__ = [
     "MemoryFilter",
     "MemoryHistory",
     "MemoryReader",
+    "MemoryRef",
     "MemoryWriter",
     "NewId",
     "News",

@@ -36,6 +36,7 @@ from memory_service.ports import (
 from tests.fakes.job_queue import FakeJobQueue
 from tests.fakes.memory_history import FakeMemoryHistory
 from tests.fakes.memory_tables import FakeTransaction, Note, Tables
+from tests.fakes.upkeep import FakeUpkeep
 
 T = TypeVar("T")
 
@@ -57,6 +58,8 @@ class FakeMemoryStore:
         )
         """JobQueue and JobReader."""
         self.history = FakeMemoryHistory(lambda: self.tables, call=self._call)
+        self.upkeep = FakeUpkeep(lambda: self.tables, call=self._call)
+        """Due, Forgetting and IndexAudit."""
 
     # ------------------------------------------------------------ setting the scene
 
@@ -201,7 +204,7 @@ class FakeMemoryStore:
             return known[1]
         attempt = self.tables.copy()
         answer = work(FakeTransaction(attempt, user_id, self._clock))
-        attempt.requests[user_id, key.request_id] = (key, answer)
+        attempt.requests[user_id, key.request_id] = (key, answer, self._clock())
         self.tables = attempt
         return answer
 

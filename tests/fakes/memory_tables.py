@@ -41,7 +41,9 @@ class Tables:
     states: dict[str, UserState] = field(default_factory=dict)
     vectors: dict[tuple[str, str], Vector] = field(default_factory=dict)
     notes: dict[str, Note] = field(default_factory=dict)
-    requests: dict[tuple[str, str], tuple[RequestKey, bytes]] = field(default_factory=dict)
+    requests: dict[tuple[str, str], tuple[RequestKey, bytes, datetime]] = field(
+        default_factory=dict
+    )
     history: dict[int, tuple[str, PastChange]] = field(default_factory=dict)
     """By entry_id: whose change, and the change."""
     entries: int = 0

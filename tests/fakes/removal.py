@@ -115,6 +115,6 @@ class FakeRemoval:
             wordless = replace(tables.history[entry][1], before=None, after=None, decision=None)
             tables.history[entry] = (self._user_id, wordless)
         word = row.memory_id.encode()
-        for key, (request, answer) in tables.requests.items():
+        for key, (request, answer, time) in tables.requests.items():
             if key[0] == self._user_id and word in answer:
-                tables.requests[key] = (request, b"")
+                tables.requests[key] = (request, b"", time)

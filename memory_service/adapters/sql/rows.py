@@ -85,7 +85,7 @@ def to_state(user_id: str, row: Row | None) -> UserState:
         implicit_memory_enabled=implicit,
         sensitive_memory_enabled=sensitive,
         disabled_types=frozenset(memory_type(word) for word in disabled),
-        retention=None if retention is None else retention * _MICROSECOND,
+        retention=None if retention is None else to_retention(retention),
         verbatim_turns_enabled=verbatim,
     )
     return UserState(
@@ -97,6 +97,11 @@ def to_state(user_id: str, row: Row | None) -> UserState:
         purge_revision=purge_revision,
         erasing=erasing,
     )
+
+
+def to_retention(microseconds: int) -> timedelta:
+    """Read a retention that is set."""
+    return microseconds * _MICROSECOND
 
 
 def from_settings(settings: UserSettings) -> dict[str, Any]:

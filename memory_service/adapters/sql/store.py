@@ -9,6 +9,7 @@ from memory_service.adapters.sql.history import SqlMemoryHistory
 from memory_service.adapters.sql.jobs import SqlJobQueue, SqlJobReader
 from memory_service.adapters.sql.outbox import SqlIndexOutbox
 from memory_service.adapters.sql.reader import SqlMemoryReader
+from memory_service.adapters.sql.upkeep import SqlDue, SqlForgetting, SqlIndexAudit
 from memory_service.adapters.sql.writer import SqlMemoryWriter
 from memory_service.domain.errors import StoreUnavailable
 from memory_service.ports import Clock, NewId
@@ -26,6 +27,9 @@ class SqlMemoryStore:
     collections: SqlCollections
     jobs: SqlJobReader
     queue: SqlJobQueue
+    due: SqlDue
+    forgetting: SqlForgetting
+    audit: SqlIndexAudit
 
     def close(self) -> None:
         """Let go of threads and connections."""
@@ -50,4 +54,7 @@ def open_memory_store(
         collections=SqlCollections(database, clock=clock),
         jobs=SqlJobReader(database),
         queue=SqlJobQueue(database, new_id=new_id, attempts=job_attempts),
+        due=SqlDue(database),
+        forgetting=SqlForgetting(database),
+        audit=SqlIndexAudit(database),
     )

@@ -196,6 +196,6 @@ class SqlTransaction:
                 "before": None if change.before is None else document(change.before),
                 "after": document(after),
                 "decision": None if change.decision is None else document(change.decision),
-                "create_time": after.update_time,
+                "create_time": self._clock(),
             },
         )

@@ -11,6 +11,9 @@ from memory_service.domain.change import Change
 from memory_service.domain.model import Memory, Operation, UserSettings
 from memory_service.ports import (
     Collections,
+    Due,
+    Forgetting,
+    IndexAudit,
     IndexOutbox,
     JobQueue,
     JobReader,
@@ -34,6 +37,9 @@ class Stores:
     collections: Collections
     jobs: JobReader
     queue: JobQueue
+    due: Due
+    forgetting: Forgetting
+    audit: IndexAudit
     clock: FakeClock
     ids: FakeIds
 
@@ -94,6 +100,9 @@ def fake_stores() -> Stores:
         collections=store,
         jobs=store.queue,
         queue=store.queue,
+        due=store.upkeep,
+        forgetting=store.upkeep,
+        audit=store.upkeep,
         clock=clock,
         ids=ids,
     )
@@ -110,6 +119,9 @@ def open_sql(url: str) -> tuple[SqlMemoryStore, Stores]:
         collections=store.collections,
         jobs=store.jobs,
         queue=store.queue,
+        due=store.due,
+        forgetting=store.forgetting,
+        audit=store.audit,
         clock=clock,
         ids=ids,
     )

@@ -18,6 +18,7 @@ from memory_service.adapters.sql import (
     reader,
     removal,
     transaction,
+    upkeep,
     writer,
 )
 from memory_service.adapters.sql.schema import memories, metadata
@@ -86,7 +87,7 @@ STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
     for module in (
         *(reader, transaction, writer, outbox, marks, backfill),
-        *(jobs, job_rows, history, removal),
+        *(jobs, job_rows, history, removal, upkeep),
     )
     for name, statement in vars(module).items()
     if name.isupper() and hasattr(statement, "compile")
