@@ -127,6 +127,25 @@ class AgentSettings(BaseSettings):
     )
     recall_timeout: Seconds = Field(default=0.8, description="Longest wait for memories in a turn")
 
+    # ------------------------------------------------------------ learning
+    relay: bool = Field(
+        default=True,
+        description="Deliver turns to learn from inside serve; off beside `agent-service relay`",
+    )
+    relay_poll: Seconds = Field(
+        default=0.5, description="How often turns are looked for that ended in another process"
+    )
+    relay_lease: Seconds = Field(
+        default=30.0,
+        description="After so long another relay takes over; a third of it is for one delivery",
+    )
+    relay_max_tries: Count = Field(
+        default=20, description="A turn that memory refused so often is parked"
+    )
+    outbox_retention: Seconds = Field(
+        default=7 * 86400.0, description="How long delivered turns are kept, without their words"
+    )
+
     # ------------------------------------------------------------ turns
     heartbeat: Seconds = Field(default=1.0, description="How often a turn says that it is alive")
     lease: Seconds = Field(

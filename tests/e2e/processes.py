@@ -54,19 +54,23 @@ class Program:
 
     def start(self, *arguments: str, within: float = 60.0) -> None:
         """Serve, and return when health says SERVING."""
-        with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                self._command("serve", *arguments),
-                cwd=ROOT,
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-            )
+        self._process = self.spawn("serve", *arguments)
         end = time.monotonic() + within
         while not serving(self.address):
             assert self.process.poll() is None, f"it ended:\n{self.log.read_text()[-2000:]}"
             assert time.monotonic() < end, f"it is not ready:\n{self.log.read_text()[-2000:]}"
             time.sleep(0.05)
+
+    def spawn(self, *arguments: str, **knobs: str) -> subprocess.Popen[bytes]:
+        """Begin a command beside it that the caller ends."""
+        with self.log.open("ab") as log:
+            return subprocess.Popen(
+                self._command(*arguments),
+                cwd=ROOT,
+                env=self._environment | knobs,
+                stdout=log,
+                stderr=log,
+            )
 
     def run(self, *arguments: str, **knobs: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, which must be near."""

@@ -66,9 +66,10 @@ class AgentServer:
 
     async def to_learn(self) -> int:
         """Count the turns that wait to be learnt from."""
+        waiting = select(learn_outbox).where(learn_outbox.c.state == "pending")
 
         def read(connection: Connection) -> int:
-            return len(connection.execute(select(learn_outbox)).all())
+            return len(connection.execute(waiting).all())
 
         return await self.app._database.read(read)
 

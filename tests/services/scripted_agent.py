@@ -94,7 +94,7 @@ def scripted_memory() -> Scripted:
 
 @asynccontextmanager
 async def serving_scripted(
-    scripted: Scripted, *, token: str = "", ready: bool = True
+    scripted: Scripted, *, token: str = "", ready: bool = True, listen: str = "127.0.0.1:0"
 ) -> AsyncIterator[RunningServer]:
     async def is_ready() -> bool:
         return ready
@@ -106,7 +106,7 @@ async def serving_scripted(
         failure_of=lambda _error: None,
         domain="scripted",
     )
-    settings = ServerSettings(listen="127.0.0.1:0", service_token=token, grace=0.5)
+    settings = ServerSettings(listen=listen, service_token=token, grace=0.5)
     server = await start(settings, service, ready=is_ready)
     try:
         yield server

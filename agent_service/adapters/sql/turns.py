@@ -4,7 +4,7 @@ A turn is held by its row (lease_token, lease_until), never by a lock of the dat
 one short transaction. All of them may run twice: a connection lost during a commit is no error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, delete, select, update
@@ -30,13 +30,25 @@ from database.access import Database
 
 
 class SqlTurnStore:
-    """A TurnStore. owner names this process for people; a lease lasts `lease` from each beat."""
+    """A TurnStore. owner names this process for people; a lease lasts `lease` from each beat.
 
-    def __init__(self, database: Database, new_id: NewId, *, owner: str, lease: timedelta) -> None:
+    on_end hears, in the event loop, of ends that are committed, so that they may be learnt from.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        new_id: NewId,
+        *,
+        owner: str,
+        lease: timedelta,
+        on_end: Callable[[], object] = lambda: None,
+    ) -> None:
         self._database = database
         self._new_id = new_id
         self._owner = owner
         self._lease = lease
+        self._on_end = on_end
 
     async def open(self, turn: NewTurn) -> TurnOpened | TurnKnown:
         """Keep the promise of TurnStore.open."""
@@ -83,6 +95,7 @@ class SqlTurnStore:
                 close_turn(connection, conversation, turn, closing)
 
         await self._database.write(work, repeatable=True)
+        self._on_end()
 
     async def cancel(self, user_id: str, conversation_id: str, turn_id: str, now: datetime) -> bool:
         """Keep the promise of TurnStore.cancel."""
@@ -159,7 +172,10 @@ class SqlTurnStore:
 
     async def _close_lost(self, key: TurnKey, now: datetime) -> bool:
         token = self._new_id()
-        return await self._database.write(
+        closed = await self._database.write(
             lambda connection: close_if_lost(connection, key, token=token, now=now),
             repeatable=True,
         )
+        if closed:
+            self._on_end()
+        return closed

@@ -4,20 +4,25 @@ import asyncio
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import delete, inspect, select
+from sqlalchemy import ClauseElement, Executable, delete, inspect, select
+from sqlalchemy.dialects import mysql
 from sqlalchemy.exc import OperationalError
 
+from agent_service.adapters.sql import learn_rows, outbox
 from agent_service.adapters.sql.learn_rows import NEXT, ask_to_learn, wake
 from agent_service.adapters.sql.migrate import MIGRATIONS
 from agent_service.adapters.sql.outbox import AHEAD, DUE, OLD, PARKED_TURNS, WAITING
 from agent_service.adapters.sql.schema import learn_outbox, learn_queues, turns
+from agent_service.adapters.sql.turns import SqlTurnStore
 from agent_service.domain.errors import StoreUnavailable
+from agent_service.ports import TurnOpened
 from database.access import Database, in_snapshot
 from database.engine import open_engine
-from tests.builders.agent_turns import NOON, new_turn
+from tests.builders.agent_turns import NOON, closing, new_turn
 from tests.contract.agent_service.agent_stores import empty, sql_stores
 from tests.contract.agent_service.test_learn_outbox import claim, claimed, ended, names
 from tests.contract.memory_service.test_store_statements import explain
+from tests.fakes.clock import FakeIds
 
 
 @pytest.mark.mariadb
@@ -97,6 +102,41 @@ async def test_the_statements_find_their_rows_by_an_index(database: Database) ->
         if statement is not WAITING:
             assert "TEMP B-TREE" not in plan
             assert "filesort" not in plan
+
+
+async def test_ends_that_are_stored_are_told_to_the_relay_of_the_process(
+    database: Database,
+) -> None:
+    ended_here: list[str] = []
+    store = SqlTurnStore(
+        database,
+        FakeIds(),
+        owner="test",
+        lease=timedelta(seconds=10),
+        on_end=lambda: ended_here.append("end"),
+    )
+    opened = await store.open(new_turn("t1"))
+    assert isinstance(opened, TurnOpened)
+    assert ended_here == []
+    await store.close(opened.lease, closing())
+    assert ended_here == ["end"]
+    await store.open(new_turn("t2", now=NOON))
+    assert await store.close_expired(NOON, limit=9) == 0
+    assert await store.close_expired(NOON + timedelta(minutes=1), limit=9) == 1
+    assert ended_here == ["end", "end"]
+
+
+def test_the_statements_are_sql_that_mysql_knows() -> None:
+    statements = [
+        value
+        for module in (learn_rows, outbox)
+        for value in vars(module).values()
+        if isinstance(value, ClauseElement) and isinstance(value, Executable)
+    ]
+    texts = [str(statement.compile(dialect=mysql.dialect())) for statement in statements]
+    assert len(texts) > 12
+    assert sum("SKIP LOCKED" in text for text in texts) >= 2
+    assert not any("RETURNING" in text for text in texts)
 
 
 async def test_turns_that_waited_before_there_were_queues_are_delivered(
