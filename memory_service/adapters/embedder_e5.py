@@ -19,6 +19,8 @@ class E5Embedder:
 
     dims = _DIMS
     lexical = False
+    likeness_floor = 0.8
+    """Measured like that of use: 98.7 % and 34 %."""
 
     def __init__(self) -> None:
         try:

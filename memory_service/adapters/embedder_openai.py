@@ -49,6 +49,8 @@ class EmbeddingEndpoint:
     query_seconds: float = 1.0
     document_seconds: float = 20.0
     attempts: int = 3
+    likeness_floor: float = 0.2
+    """See ports.Embedder; models differ, and what is too low only costs more judging."""
 
 
 class OpenAIEmbedder:
@@ -62,6 +64,7 @@ class OpenAIEmbedder:
 
     def __init__(self, endpoint: EmbeddingEndpoint, *, breaker: Breaker | None = None) -> None:
         self.dims = endpoint.dims
+        self.likeness_floor = endpoint.likeness_floor
         self.fingerprint = _fingerprint(endpoint)
         self._endpoint = endpoint
         self._breaker = breaker or Breaker()

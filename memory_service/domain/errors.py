@@ -109,6 +109,24 @@ class JobNotParked(DomainError):
     reason = "JOB_NOT_PARKED"
 
 
+class MemoriesChanging(DomainError):
+    """What was decided about is changed by others again and again."""
+
+    reason = "MEMORIES_CHANGING"
+
+
+class HistoryNotKept(DomainError):
+    """The revision was never reached, or what happened since is not kept any more."""
+
+    reason = "REVISION_OUT_OF_RANGE"
+
+
+class VersionNotFound(DomainError):
+    """The memory had no such version, or its words are removed."""
+
+    reason = "VERSION_NOT_FOUND"
+
+
 class LeaseLost(DomainError):
     """Another worker took the job."""
 

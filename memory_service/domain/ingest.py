@@ -140,6 +140,9 @@ class Reason(StrEnum):
     LOW_CONFIDENCE = "low_confidence"
     SECRET = "secret"  # noqa: S105 - a word of the contract
     SETTINGS = "settings"
+    INVALID_FACT = "invalid_fact"
+    TOO_MANY_FACTS = "too_many_facts"
+    INTENT = "intent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +150,8 @@ class Decision:
     """What becomes of one fact, and why; the fields are those of the contract's Decision.
 
     fact holds the text and values to store, merged for an update, or the fact as read if nothing
-    is stored. model is empty for rules.
+    is stored; without words if they must not be kept (domain.drafts.dropped). model is empty for
+    rules.
     """
 
     fact: Memory

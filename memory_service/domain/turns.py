@@ -36,11 +36,16 @@ def speaker_of(memory: Memory) -> str:
     return (found.group(1) if found else memory.speaker).strip().casefold()
 
 
+def is_unspaced(text: str) -> bool:
+    """Tell whether a text has characters of a script that puts no spaces between words."""
+    return _UNSPACED.search(text) is not None
+
+
 def is_named(speaker: str, text: str) -> bool:
     """Tell whether a text, case folded, names a speaker: as a whole word, in CJK anywhere."""
     if speaker not in text:
         return False
-    if _UNSPACED.search(speaker):
+    if is_unspaced(speaker):
         return True
     return re.search(rf"(?<!\w){re.escape(speaker)}(?!\w)", text) is not None
 

@@ -64,9 +64,21 @@ def tokens(text: str) -> list[str]:
     return list(filter(None, given))
 
 
+def stem(word: str) -> str:
+    """Give the English stem of a word in lower case; a word of another script stays as it is."""
+    return str(_stemmers.english.stemWord(word))
+
+
+def likeness(one: str, other: str) -> float:
+    """Give the share of tokens that two texts have in common, in 0..1: Dice of their sets."""
+    left, right = set(tokens(one)), set(tokens(other))
+    both = len(left) + len(right)
+    return 2 * len(left & right) / both if both else 0.0
+
+
 @lru_cache(maxsize=65_536)
 def _stem(word: str) -> str:
     """Give the token of a Latin word, which may hold an apostrophe; empty for a stop word."""
     head, _, ending = word.replace("’", "'").partition("'")
     kept = ending if len(head) == 1 and len(ending) > _LONGEST_ENDING else head
-    return "" if kept in STOP_WORDS else str(_stemmers.english.stemWord(kept))
+    return "" if kept in STOP_WORDS else stem(kept)

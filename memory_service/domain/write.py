@@ -123,17 +123,22 @@ def refreshed(memory: Memory, again: Memory) -> Memory:
     The later expiry (none is the latest), the higher confidence and importance; explicit if either
     was. All else stays.
     """
-    expiries = (memory.expire_time, again.expire_time)
-    known = [time for time in expiries if time is not None]
     return replace(
         memory,
-        expire_time=max(known) if len(known) == len(expiries) else None,
+        expire_time=later_expiry(memory, again),
         confidence=max(memory.confidence, again.confidence),
         importance=max(memory.importance, again.importance),
         is_explicit=memory.is_explicit or again.is_explicit,
         update_time=again.update_time,
         version=memory.version + 1,
     )
+
+
+def later_expiry(memory: Memory, again: Memory) -> datetime | None:
+    """Give the later of two ends; none is the latest."""
+    if memory.expire_time is None or again.expire_time is None:
+        return None
+    return max(memory.expire_time, again.expire_time)
 
 
 def patched(memory: Memory, values: Mapping[str, Any], now: datetime) -> Memory:
@@ -157,6 +162,12 @@ def with_status(memory: Memory, status: MemoryStatus, now: datetime) -> Memory:
         update_time=now,
         version=memory.version + 1,
     )
+
+
+def superseded(memory: Memory, successor: Memory) -> Memory:
+    """Give the memory once another one, at that one's time, has taken its place."""
+    gone = with_status(memory, MemoryStatus.SUPERSEDED, successor.update_time)
+    return replace(gone, superseded_by=successor.memory_id)
 
 
 def operation_of(before: Memory, after: Memory) -> Operation:

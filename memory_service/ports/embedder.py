@@ -24,6 +24,14 @@ class Embedder(Protocol):
         """Tell whether it only compares spelling, so that paraphrases are not found."""
         ...
 
+    @property
+    def likeness_floor(self) -> float:
+        """Raw cosine below which two statements are about different things, in 0..1.
+
+        Two of the same matter hardly ever lie below; above lie many that only seem alike.
+        """
+        ...
+
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
         """Give a (len(texts), dims) matrix for questions."""
         ...

@@ -6,6 +6,7 @@ from concurrent.futures import Executor
 from memory_service.domain.errors import StoreUnavailable
 from memory_service.domain.recall import Answer, Mode, Query
 from memory_service.ports import Clock, Embedder, MemoryReader, MemoryWriter, VectorIndex
+from memory_service.retrieve.alike import AlikeRows
 from memory_service.retrieve.hybrid import HybridMode
 from memory_service.retrieve.legacy import LegacyMode
 from memory_service.retrieve.search import Search
@@ -44,6 +45,10 @@ class Retriever:
         self._hybrid = HybridMode(
             reader, self._semantic, search, clock=clock, weights=chosen.weights
         )
+        self.alike = AlikeRows(
+            reader, self._semantic, search, clock=clock, patience=chosen.alike_patience
+        )
+        """Rows that are like a statement, found with the same legs and working sets."""
         self._legacy = LegacyMode(reader, self._semantic, clock=clock, settings=chosen)
         self._touches = Touches(writer, interval=chosen.touch_interval)
 

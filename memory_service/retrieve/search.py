@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,6 +23,18 @@ from memory_service.retrieve.started import started
 from memory_service.retrieve.working_sets import WorkingSets
 
 
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """What a request is answered from: evidence, rows to score, and the ids that the index named.
+
+    The last working set stands for rows that the user's own does not hold.
+    """
+
+    evidence: Evidence
+    working_sets: Sequence[WorkingSet]
+    named: frozenset[str]
+
+
 class Search:
     """Finds rows by meaning and by words."""
 
@@ -39,6 +51,22 @@ class Search:
 
     async def find(self, request: Request, embedding: asyncio.Task[Embedded]) -> Brought:
         """Give searched candidates, and what both legs did. Raises StoreUnavailable."""
+        gathered = await self.gather(request, embedding)
+        evidence = gathered.evidence
+        ruler = await self._ruler(request, evidence)
+        found = [
+            candidate
+            for working in gathered.working_sets
+            for candidate in _judged(request, evidence, working, ruler)
+        ]
+        return Brought(
+            candidates=found,
+            sources=_sources(request, evidence, found),
+            refused=_refused(request, gathered.named, found, gathered.working_sets),
+        )
+
+    async def gather(self, request: Request, embedding: asyncio.Task[Embedded]) -> Gathered:
+        """Ask both legs, and give what to score with. Raises StoreUnavailable."""
         async with started(self._ask(request, embedding)) as asking:
             held = await self._working_sets.at(
                 request.view.state,
@@ -49,19 +77,10 @@ class Search:
             embedded, nearest = await asking
         evidence = await self._cosines.gather(request, held, embedded, nearest)
         lone = await self._lone(request, evidence, nearest)
-        evidence = _with_lone(evidence, request, lone)
-        ruler = await self._ruler(request, evidence)
         working_sets = [evidence.held.working] if evidence.held else []
         working_sets += [_alone(lone, request)] if lone else []
-        found = [
-            candidate
-            for working in working_sets
-            for candidate in _judged(request, evidence, working, ruler)
-        ]
-        return Brought(
-            candidates=found,
-            sources=_sources(request, evidence, found),
-            refused=_refused(request, nearest.cosines.keys(), found, working_sets),
+        return Gathered(
+            _with_lone(evidence, request, lone), working_sets, frozenset(nearest.cosines)
         )
 
     async def _ask(

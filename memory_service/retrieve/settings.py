@@ -27,6 +27,8 @@ class RetrieveSettings:
     """The embedder gets the first so many bytes of a query."""
     embed_limit: int = 32
     """So many rows are embedded on the fly when SQL has no embedding of them yet."""
+    alike_patience: float = 10.0
+    """How long embedder and index are waited for by those who look for rows like a statement."""
     touch_interval: float = 1.0
     """How long recalled memories are collected before last_access_time is written."""
 

@@ -32,6 +32,7 @@ class FakeEmbedder:
         self.fingerprint = f"fake_{dims}"
         self.dims = dims
         self.lexical = lexical
+        self.likeness_floor = 0.35
 
     async def embed_queries(self, texts: Sequence[str]) -> Vector:
         self.queries += texts

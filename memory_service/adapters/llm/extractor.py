@@ -21,6 +21,7 @@ class LlmExtractor:
 
     async def extract(self, turn: Turn) -> Extraction:
         """Keep the promise of FactExtractor.extract."""
-        if not any(each.role is Role.USER and each.content.strip() for each in turn.messages):
+        said = [each for each in turn.messages if each.role is Role.USER and each.content.strip()]
+        if not said:
             return Extraction(intent=Intent.CHITCHAT)
-        return read_facts(await self._model.ask(extract_prompt(turn)), turn)
+        return read_facts(await self._model.ask(extract_prompt(turn)), said)

@@ -1,0 +1,123 @@
+"""Learning from a turn: read, decide, then apply in one transaction that checks again."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memory_service.consolidate.allowed import user_state
+from memory_service.consolidate.deciding import Decider
+from memory_service.domain.change import Change
+from memory_service.domain.errors import MemoriesChanging
+from memory_service.domain.ingest import Extraction, IngestOutcome, Turn, why_not_learnt
+from memory_service.domain.plan import Plan
+from memory_service.domain.text import indexed_text
+from memory_service.ports import (
+    ClaimedJob,
+    Clock,
+    MemoryReader,
+    MemoryWriter,
+    Transaction,
+    Vector,
+)
+from memory_service.remember.embedding import Embedding
+
+TRIES = 4
+"""So often it is decided anew because others changed what was decided about."""
+
+
+class Learner:
+    """Implements Learns, and tells what would be learnt."""
+
+    def __init__(
+        self,
+        decider: Decider,
+        reader: MemoryReader,
+        writer: MemoryWriter,
+        embedding: Embedding,
+        *,
+        clock: Clock,
+    ) -> None:
+        self._decider = decider
+        self._reader = reader
+        self._writer = writer
+        self._embedding = embedding
+        self._clock = clock
+
+    async def learn(self, claimed: ClaimedJob) -> None:
+        """See Learns. Raises MemoriesChanging if the user's memories do not stand still."""
+        turn = claimed.job.turn
+        extraction = await self._decider.extract(turn)
+        for _ in range(TRIES - 1):
+            try:
+                await self._apply(claimed, await self._plan(turn, extraction))
+            except MemoriesChanging:
+                continue
+            return
+        await self._apply(claimed, await self._plan(turn, extraction))
+
+    async def dry_run(self, turn: Turn) -> IngestOutcome:
+        """Give what would come of a turn, and store nothing; ids that are not made yet are empty.
+
+        Raises as FactExtractor and RelationJudge do, and StoreUnavailable.
+        """
+        state = await user_state(self._reader, turn.user_id, self._clock())
+        reason = why_not_learnt(state, turn)
+        if reason:
+            return IngestOutcome(warnings=(reason,))
+        plan = await self._decider.plan(turn, await self._decider.extract(turn), state)
+        return _without_new_ids(plan)
+
+    async def _plan(self, turn: Turn, extraction: Extraction) -> Plan:
+        state = await user_state(self._reader, turn.user_id, self._clock())
+        return await self._decider.plan(turn, extraction, state)
+
+    async def _apply(self, claimed: ClaimedJob, plan: Plan) -> None:
+        """Store what a plan changes, and finish the job. Raises MemoriesChanging."""
+        vectors = await self._vectors(plan)
+
+        def work(tx: Transaction) -> None:
+            if not tx.jobs.is_held(claimed):
+                return
+            reason = why_not_learnt(tx.state, claimed.job.turn)
+            if reason:
+                tx.jobs.finish(claimed, IngestOutcome(warnings=(reason,)))
+                return
+            if plan.is_stale(tx.state, tx.changes(plan.state.revision)):
+                raise MemoriesChanging
+            for change, vector in zip(plan.changes, vectors, strict=True):
+                tx.put(change, vector, self._embedding.fingerprint)
+            tx.jobs.finish(claimed, plan.outcome)
+
+        await self._writer.change(claimed.job.turn.user_id, work)
+
+    async def _vectors(self, plan: Plan) -> Sequence[Vector | None]:
+        """Embed the words that are new, for each change; without one the relay makes it later."""
+        new = [each for each in plan.changes if _says_something_new(each)]
+        made = iter(await self._embedding.vectors([each.after for each in new]))
+        return [next(made) if _says_something_new(each) else None for each in plan.changes]
+
+
+def _says_something_new(change: Change) -> bool:
+    return change.before is None or indexed_text(change.before) != indexed_text(change.after)
+
+
+def _without_new_ids(plan: Plan) -> IngestOutcome:
+    """Give the outcome without the ids that only applying the plan would make."""
+
+    def known(memory_id: str) -> str:
+        return "" if memory_id in plan.new_ids else memory_id
+
+    return replace(
+        plan.outcome,
+        decisions=tuple(
+            replace(
+                each,
+                fact=replace(each.fact, memory_id=known(each.fact.memory_id)),
+                memory_id=known(each.memory_id),
+                superseded_ids=tuple(one for one in each.superseded_ids if known(one)),
+                candidates=tuple(
+                    replace(one, memory_id=known(one.memory_id)) for one in each.candidates
+                ),
+            )
+            for each in plan.outcome.decisions
+        ),
+    )
