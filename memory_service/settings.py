@@ -96,6 +96,18 @@ class Settings(BaseSettings):
     embed_timeout: Seconds = 0.5
     """How long a write waits for its embedding; without one the relay makes it later."""
 
+    llm_base_url: HttpUrl = ""
+    """Address of an OpenAI-compatible API that learns from turns, up to /v1. Empty: OpenAI's own,
+    or the rules if there is no MEMORY_LLM_MODEL either."""
+    llm_api_key: SecretStr = SecretStr("")
+    """Key of the API."""
+    llm_model: str = ""
+    """Model to ask. Empty, and no MEMORY_LLM_BASE_URL: the rules learn, without a model."""
+    llm_timeout: Seconds = 60.0
+    """Longest wait for a whole answer of the model."""
+    llm_max_output_tokens: Annotated[int, Field(ge=0)] = 4096
+    """Most tokens of an answer, thoughts included; 0: as the model likes."""
+
     # ------------------------------------------------------------ Retrieve
 
     read_mode: Literal["hybrid", "legacy"] = "hybrid"
@@ -163,6 +175,11 @@ class Settings(BaseSettings):
                 message = f"the openai embedder needs {', '.join(missing)}"
                 raise ValueError(message)
         return self
+
+    @property
+    def has_llm(self) -> bool:
+        """Tell whether a language model learns from turns, and not the rules."""
+        return bool(self.llm_base_url or self.llm_model)
 
     @property
     def database_address(self) -> str:

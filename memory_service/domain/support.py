@@ -10,8 +10,13 @@ _TEMPLATE = frozenset({"用户"})
 """How extracted facts begin; `user` is no token at all."""
 
 
-def supports(said: Iterable[str], fact: str, *, wholly: bool = False) -> bool:
-    """Tell whether the fact shares a word with what was said; wholly: whether it has no other.
+def words_of(texts: Iterable[str]) -> frozenset[str]:
+    """Give the words of texts, as supports compares them."""
+    return frozenset[str]().union(*map(_words, texts))
+
+
+def supports(said: frozenset[str], fact: str, *, wholly: bool = False) -> bool:
+    """Tell whether the fact shares a word with words_of what was said; wholly: has no other.
 
     A word is a stem of a Latin word or a number, stop words aside; of scripts that do not part
     words, or bend them at their end, it is any two neighbouring letters. So a fact that was made
@@ -19,8 +24,7 @@ def supports(said: Iterable[str], fact: str, *, wholly: bool = False) -> bool:
     nearly always has.
     """
     words = _words(fact)
-    heard = frozenset[str]().union(*map(_words, said))
-    return bool(words) and (words <= heard if wholly else not words.isdisjoint(heard))
+    return bool(words) and (words <= said if wholly else not words.isdisjoint(said))
 
 
 def _words(text: str) -> frozenset[str]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, TypeVar
 
 LONGEST_HOLD = 120.0
 DONE = b"data: [DONE]\n\n"
@@ -185,10 +185,20 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+Served = TypeVar("Served", bound=OpenAIServer)
+
+
 @contextmanager
 def openai_server(*scripts: Script, port: int = 0) -> Iterator[OpenAIServer]:
     """Serve scripts on loopback; port 0: any free one."""
-    with OpenAIServer(*scripts, port=port) as server:
+    with served(OpenAIServer(*scripts, port=port)) as server:
+        yield server
+
+
+@contextmanager
+def served(server: Served) -> Iterator[Served]:
+    """Serve until the end."""
+    with server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
         thread.start()
         try:

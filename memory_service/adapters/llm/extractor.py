@@ -21,7 +21,6 @@ class LlmExtractor:
 
     async def extract(self, turn: Turn) -> Extraction:
         """Keep the promise of FactExtractor.extract."""
-        said = [each for each in turn.messages if each.role is Role.USER and each.content.strip()]
-        if not said:
+        if not any(each.role is Role.USER and each.content.strip() for each in turn.messages):
             return Extraction(intent=Intent.CHITCHAT)
-        return read_facts(await self._model.ask(extract_prompt(turn)), said)
+        return read_facts(await self._model.ask(extract_prompt(turn)), turn)

@@ -9,10 +9,10 @@ from memory_service.adapters.llm.chat_model import Answer
 from memory_service.adapters.llm.extract_examples import EXAMPLE_CONTENTS
 from memory_service.adapters.llm.fact_fields import InvalidFact, read_fact
 from memory_service.domain.errors import ModelUnreadable
-from memory_service.domain.ingest import Extraction, Fact, Intent, TurnMessage
+from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn
 from memory_service.domain.loose_json import Reading, read_json
 from memory_service.domain.model import MemoryType
-from memory_service.domain.support import supports
+from memory_service.domain.support import supports, words_of
 from memory_service.domain.text import normalize
 from memory_service.domain.zones import local_time
 
@@ -25,7 +25,9 @@ class Warned(StrEnum):
     UNSUPPORTED_FACT = "unsupported_fact"
 
 
-_COPIED = frozenset(map(normalize, EXAMPLE_CONTENTS))
+MOST_READ = 50
+"""Facts of an answer; what is beyond counts as cut off."""
+_EXAMPLES = frozenset(map(normalize, EXAMPLE_CONTENTS))
 _INTENT_OF = {
     MemoryType.CONSTRAINT: Intent.STANDING_INSTRUCTION,
     MemoryType.PREFERENCE: Intent.PREFERENCE,
@@ -34,23 +36,23 @@ _INTENT_OF = {
 _UNREAD = "the model's answer holds no fact that can be read, and does not say that there is none"
 
 
-def read_facts(answer: Answer, said: Sequence[TurnMessage]) -> Extraction:
+def read_facts(answer: Answer, turn: Turn) -> Extraction:
     """Give intent and facts of an answer, and a warning for each fact that was dropped.
 
-    said: the user's messages, at least one. Raises ModelUnreadable where nothing was read: that
+    The user has said something in the turn. Raises ModelUnreadable where nothing was read: that
     there are no facts is for the model to say.
     """
     reading = read_json(answer.text, ("facts", "message_intent"))
     intent = _intent(reading)
-    items = _items(reading)
-    read = _read_each(items or [], local_time(said[-1].create_time, said[-1].timezone))
-    if not read and _says_nothing(reading, intent, items):
+    given = _items(reading)
+    items, beyond = (given or [])[:MOST_READ], (given or [])[MOST_READ:]
+    read = _read_each(items, _now(turn))
+    if not read and _says_nothing(reading, intent, given):
         raise ModelUnreadable(_UNREAD)
-    words = [message.content for message in said]
-    facts = [fact for fact in read if _is_supported(fact, words)]
+    facts = _supported(read, turn)
     counts = {
-        Warned.TRUNCATED: answer.cut or not reading.whole,
-        Warned.INVALID_FACT: len(items or []) - len(read),
+        Warned.TRUNCATED: bool(answer.cut or beyond or not reading.whole),
+        Warned.INVALID_FACT: len(items) - len(read),
         Warned.UNSUPPORTED_FACT: len(read) - len(facts),
     }
     return Extraction(
@@ -101,9 +103,29 @@ def _says_nothing(reading: Reading, intent: Intent | None, items: list[Any] | No
     return intent.stores and (items is None or not reading.whole)
 
 
-def _is_supported(fact: Fact, words: Sequence[str]) -> bool:
-    """Tell whether the user said it. A copy of an example must be theirs word for word."""
-    return supports(words, fact.content, wholly=normalize(fact.content) in _COPIED)
+def _supported(facts: Sequence[Fact], turn: Turn) -> list[Fact]:
+    """Give the facts that the user said.
+
+    What is copied from the assistant or from an example must be theirs word for word.
+    """
+    said = words_of(_said(turn, Role.USER))
+    context = [normalize(text) for text in _said(turn, Role.ASSISTANT)]
+
+    def copied(fact: Fact) -> bool:
+        content = normalize(fact.content)
+        return content in _EXAMPLES or any(content in text for text in context)
+
+    return [fact for fact in facts if supports(said, fact.content, wholly=copied(fact))]
+
+
+def _said(turn: Turn, role: Role) -> list[str]:
+    return [message.content for message in turn.messages if message.role is role]
+
+
+def _now(turn: Turn) -> datetime:
+    """Give the time of the user's last message."""
+    last = [message for message in turn.messages if message.role is Role.USER][-1]
+    return local_time(last.create_time, last.timezone)
 
 
 def _intent_of(facts: Sequence[Fact]) -> Intent:

@@ -13,7 +13,7 @@ from memory_service.domain.errors import ModelUnreadable
 from memory_service.domain.ingest import Fact, Judgement, Relation
 from memory_service.domain.loose_json import read_json
 from memory_service.domain.model import Memory
-from memory_service.domain.support import supports
+from memory_service.domain.support import supports, words_of
 
 _NUMBER = re.compile("[0-9]{1,3}")
 _UNREAD = "the model's answer holds no relation that can be read"
@@ -88,7 +88,7 @@ def _judgement(
         return Judgement(memory_id=memory.memory_id, relation=relation)
     text = row.get("merged")
     merged = text.strip() if isinstance(text, str) else ""
-    if not all(supports([text], merged) for text in (fact.content, memory.content)):
+    if not all(supports(words_of([text]), merged) for text in (fact.content, memory.content)):
         merged = ""  # a translation, or made up
     return Judgement(memory_id=memory.memory_id, relation=relation, merged=merged)
 

@@ -14,7 +14,7 @@ from memory_service.adapters.llm import ChatModel, LlmExtractor, ModelEndpoint
 from memory_service.adapters.llm.chat_model import Answer
 from memory_service.adapters.llm.extract_examples import EXAMPLES
 from memory_service.adapters.llm.extract_prompt import INSTRUCTIONS, SCHEMA, VERSION
-from memory_service.adapters.llm.facts import read_facts
+from memory_service.adapters.llm.facts import MOST_READ, read_facts
 from memory_service.domain.errors import ModelUnreadable
 from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn, TurnMessage
 from memory_service.domain.model import MemoryType
@@ -51,7 +51,7 @@ def read(answer: object, *words: str, cut: bool = False) -> Extraction:
     """Read an answer to what the user said at night in Shanghai."""
     text = answer if isinstance(answer, str) else json.dumps(answer)
     messages = [said(Role.USER, each) for each in words or ("I like tea f f1 f2 ok final draft",)]
-    return read_facts(Answer(text=text, cut=cut), messages)
+    return read_facts(Answer(text=text, cut=cut), talk(*messages))
 
 
 def fact(**fields: object) -> Fact:
@@ -120,6 +120,17 @@ async def test_a24_recalled_memories_and_results_of_tools_are_never_sent(
             )
         )
         assert [row["text"] for row in rows(server)] == ["thanks"]
+
+
+def test_a23_a_copy_of_the_assistants_words_is_a_fact_only_if_they_are_the_users_too() -> None:
+    said_so = [
+        said(Role.USER, "I like Oslo"),
+        said(Role.ASSISTANT, "So I adore Oslo. You like Oslo."),
+    ]
+    answer = Answer(
+        text='{"facts":["I adore Oslo.","you like Oslo","The user likes Oslo."]}', cut=False
+    )
+    assert contents(read_facts(answer, talk(*said_so))) == ["you like Oslo", "The user likes Oslo."]
 
 
 @pytest.mark.parametrize("zone", ["+08:00", "Asia/Shanghai"])
@@ -204,7 +215,7 @@ def test_the_examples_are_answers_that_we_would_take_whole() -> None:
         messages = [
             said(Role.USER, str(row["text"])) for row in example.said if row["role"] == "user"
         ]
-        extraction = read_facts(Answer(text=json.dumps(example.answer), cut=False), messages)
+        extraction = read_facts(Answer(text=json.dumps(example.answer), cut=False), talk(*messages))
         assert extraction.intent == example.intent
         assert not {"invalid_fact", "truncated"} & set(extraction.warnings)
 
@@ -388,6 +399,12 @@ def test_the_intent_is_that_of_the_answer_or_else_of_its_facts(
 ) -> None:
     facts = [{"memory_type": each, "content": "tea"} for each in types]
     assert read({"message_intent": word, "facts": facts}).intent is expected
+
+
+def test_of_an_endless_list_the_first_facts_are_read() -> None:
+    extraction = read({"facts": [f"tea {number}" for number in range(MOST_READ + 1)]})
+    assert len(extraction.facts) == MOST_READ
+    assert extraction.warnings == ("truncated",)
 
 
 @pytest.mark.parametrize("example", EXAMPLES[:2])

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.domain.support import supports
+from memory_service.domain.support import supports, words_of
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from memory_service.domain.support import supports
     ],
 )
 def test_a_fact_in_other_words_is_supported(said: str, fact: str) -> None:
-    assert supports([said], fact)
+    assert supports(words_of([said]), fact)
 
 
 @pytest.mark.parametrize(
@@ -44,23 +44,23 @@ def test_a_fact_in_other_words_is_supported(said: str, fact: str) -> None:
     ],
 )
 def test_a_fact_that_was_made_up_or_translated_is_not(said: str, fact: str) -> None:
-    assert not supports([said], fact)
+    assert not supports(words_of([said]), fact)
 
 
 def test_any_of_the_messages_may_support_it() -> None:
-    assert supports(["hello", "I like tea"], "The user likes tea.")
-    assert not supports([], "The user likes tea.")
+    assert supports(words_of(["hello", "I like tea"]), "The user likes tea.")
+    assert not supports(words_of([]), "The user likes tea.")
 
 
 def test_wholly_asks_for_every_word() -> None:
-    said = ["My kayak club moved to Mondays"]
+    said = words_of(["My kayak club moved to Mondays"])
     assert not supports(said, "The user's kayak club meets on Mondays.", wholly=True)
     assert supports(said, "The user's kayak club moved.", wholly=True)
 
 
 @given(st.text(), st.text())
 def test_a_text_supports_itself_or_says_nothing(text: str, other: str) -> None:
-    if supports([text], text):
-        assert supports([other, text], text, wholly=True)
+    if supports(words_of([text]), text):
+        assert supports(words_of([other, text]), text, wholly=True)
     else:
-        assert not supports([text, other], text)
+        assert not supports(words_of([text, other]), text)

@@ -1,0 +1,51 @@
+"""What learns from turns: a language model if the settings name one, else the rules."""
+
+from typing import TYPE_CHECKING
+
+from memory_service.adapters.extractor_rules import RulesExtractor
+from memory_service.ports import FactExtractor, RelationJudge
+from memory_service.settings import Settings
+
+if TYPE_CHECKING:
+    from memory_service.adapters.llm import ChatModel
+
+
+def make_model(settings: Settings) -> "ChatModel | None":
+    """Give the model of the settings, to be closed at the end; None if the rules learn.
+
+    Raises ValueError for a key that no header can carry.
+    """
+    if not settings.has_llm:
+        return None
+    from memory_service.adapters.llm import (  # noqa: PLC0415 — takes seconds to import
+        ChatModel,
+        ModelEndpoint,
+    )
+
+    return ChatModel(
+        ModelEndpoint(
+            base_url=settings.llm_base_url,
+            api_key=settings.llm_api_key.get_secret_value(),
+            model=settings.llm_model,
+            timeout=settings.llm_timeout,
+            max_output_tokens=settings.llm_max_output_tokens,
+        )
+    )
+
+
+def make_extractor(model: "ChatModel | None") -> FactExtractor:
+    """Give what reads facts."""
+    if model is None:
+        return RulesExtractor()
+    from memory_service.adapters.llm import LlmExtractor  # noqa: PLC0415 — as above
+
+    return LlmExtractor(model)
+
+
+def make_judge(model: "ChatModel | None", by_rules: RelationJudge) -> RelationJudge:
+    """Give what judges relations."""
+    if model is None:
+        return by_rules
+    from memory_service.adapters.llm import LlmJudge  # noqa: PLC0415 — as above
+
+    return LlmJudge(model)
