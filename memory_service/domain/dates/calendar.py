@@ -59,7 +59,7 @@ def next_weekday(today: date, weekday: int) -> Span | None:
 
 
 def month(in_year: int, number: int) -> Span | None:
-    """Give a month; its number may run over: month 13 is January of the next year."""
+    """Give a month; its number may run over: month 13 is January of the next year, 0 December."""
     in_year, number = in_year + (number - 1) // _MONTHS, (number - 1) % _MONTHS + 1
     if not 1 <= in_year <= _LAST_YEAR:
         return None

@@ -100,7 +100,7 @@ def _day_of_month(found: re.Match[str], today: date) -> Span | None:
 
 PATTERNS = (
     pattern(
-        r"(?<![以之往今然最随先])(?P<day>大前|大后|前|昨|今|明|后)(?:[天日](?!然)|晚|早|夜|儿)",
+        r"(?<![以之往今然最随先从])(?P<day>大前|大后|前|昨|今|明|后)(?:[天日](?!然)|晚|早|夜|儿)",
         lambda found, today: calendar.day(today, _DAYS[found["day"]]),
     ),
     pattern(

@@ -23,7 +23,7 @@ _MONTH = (
 )
 _DAY = r"(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?(?![0-9:])"
 _YEAR = r"(?:,? (?P<year>(?:19|20)[0-9]{2})\b)?"
-_COUNT = r"(?P<count>[0-9]{1,3}|{'|'.join(_NUMBERS)}|an)"
+_COUNT = rf"(?P<count>[0-9]{{1,3}}|{'|'.join(_NUMBERS)}|an)"
 _UNIT = r"(?P<unit>day|week|month|year)s?\b"
 _STEP = r"(?P<step>this|next|last)"
 _DUE = r"\b(?:by|on|until|till|before|due)"
@@ -31,7 +31,9 @@ _DUE = r"\b(?:by|on|until|till|before|due)"
 
 def _count(found: re.Match[str]) -> int:
     word = found["count"]
-    return int(word) if word.isdecimal() else max(_NUMBERS.index(word.removesuffix("n")), 1)
+    if word.isdecimal():
+        return int(word)
+    return 1 if word in {"a", "an"} else _NUMBERS.index(word)
 
 
 def _shift(found: re.Match[str], today: date, *, back: bool = False) -> Span | None:
@@ -87,6 +89,11 @@ def _date(found: re.Match[str], today: date) -> Span | None:
     return calendar.next_date(today, day, month)
 
 
+def _iso(found: re.Match[str], _: date) -> Span | None:
+    days = calendar.month(int(found["year"]), int(found["month"]))
+    return calendar.day_of_month(days, int(found["day"]))
+
+
 def _day_of_month(found: re.Match[str], today: date) -> Span | None:
     return calendar.next_day_of_month(today, int(found["day"]))
 
@@ -96,6 +103,7 @@ def _month(found: re.Match[str], today: date) -> Span | None:
 
 
 PATTERNS = (
+    pattern(r"\b(?P<year>(?:19|20)[0-9]{2})-(?P<month>[01][0-9])-(?P<day>[0-3][0-9])\b", _iso),
     pattern(r"\bday after tomorrow\b", lambda _, today: calendar.day(today, 2)),
     pattern(r"\bday before yesterday\b", lambda _, today: calendar.day(today, -2)),
     pattern(r"\b(?:tomorrow|tmrw|tmr)\b", lambda _, today: calendar.day(today, 1)),

@@ -15,13 +15,15 @@ class Mention:
     """Days that a text names, and where.
 
     bare: only a weekday or a date without a year, which a plan means as the next one, and which in
-    any other statement may come back every week or year.
+    any other statement may come back every week or year. full: with its year, so there is nothing
+    to explain.
     """
 
     start: int
     end: int
     days: Span
     bare: bool = False
+    full: bool = False
 
 
 @dataclass(frozen=True, slots=True)

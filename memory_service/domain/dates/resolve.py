@@ -10,16 +10,16 @@ from memory_service.domain.dates.mention import Mention, Pattern
 _PATTERNS: tuple[Pattern, ...] = (*english.PATTERNS, *chinese.PATTERNS)
 _NOTES = 2
 _REPEATED = re.compile(r"\b(?:every|each)\b|每")
-_FULL_DATE = re.compile(r"(?:19|20)[0-9]{2}(?:-[01][0-9]-[0-3][0-9]|年[0-9]{1,2}月)")
+_YEAR = re.compile(r"(?:19|20)[0-9]{2}")
 
 
 def mentions(folded: str, today: date) -> tuple[Mention, ...]:
     """Give the dates that a folded text names, in its order, as meant on today.
 
-    Where patterns overlap the more telling one counts. What comes back (every Monday, 每周一) and
-    what is a date already have none.
+    Where patterns overlap the more telling one counts. What comes back (every Monday, 每周一) has
+    none.
     """
-    if _REPEATED.search(folded) or _FULL_DATE.search(folded):
+    if _REPEATED.search(folded):
         return ()
     found: list[Mention] = []
     for each in _PATTERNS:
@@ -28,13 +28,15 @@ def mentions(folded: str, today: date) -> tuple[Mention, ...]:
             if any(start < other.end and other.start < end for other in found):
                 continue
             if days := each.resolve(match, today):
-                found.append(Mention(start=start, end=end, days=days, bare=each.bare))
+                full = _YEAR.search(match[0]) is not None
+                found.append(Mention(start=start, end=end, days=days, bare=each.bare, full=full))
     return tuple(sorted(found, key=lambda mention: mention.start))
 
 
 def with_note(content: str, named: Sequence[Mention]) -> str:
     """Write the days behind the words: `I start tomorrow (2024-03-11)`, full-width in Chinese."""
-    days = list(dict.fromkeys(str(mention.days) for mention in named))[:_NOTES]
+    unsaid = (str(mention.days) for mention in named if not mention.full)
+    days = list(dict.fromkeys(unsaid))[:_NOTES]
     if not days:
         return content
     if re.search("[\u3400-\u9fff]", content):

@@ -26,6 +26,7 @@ from memory_service.domain.rules.statement import (
     is_question,
     is_task,
     is_task_on_text,
+    parts,
     pretends,
     statement_of,
 )
@@ -72,30 +73,43 @@ def _facts(message: TurnMessage) -> Iterator[Fact]:
         statement = statement_of(sentence)
         if statement is None or (pasted and statement.wish is Wish.NONE):
             continue
-        named = mentions(statement.folded, said.date())
-        if found := _rule(statement, named, said.date(), working=working):
-            yield _fact(statement, found, named, said)
+        yield from _facts_of(statement, said, working=working)
 
 
-def _rule(
-    statement: Statement, named: Sequence[Mention], today: date, *, working: bool
-) -> Rule | None:
-    """Give the first rule that fits; what the user wished to keep needs none."""
+def _facts_of(statement: Statement, said: datetime, *, working: bool) -> Iterator[Fact]:
+    """Read a statement part by part; where the first part fits no rule, as a whole."""
+    first, *others = parts(statement)
+    if others and _rule(first, said.date(), working=working):
+        for part in (first, *others):
+            if found := _rule(part, said.date(), working=working):
+                yield _fact(part, found, said)
+    elif found := _rule(statement, said.date(), working=working) or _wished(statement):
+        yield _fact(statement, found, said)
+
+
+def _rule(statement: Statement, today: date, *, working: bool) -> Rule | None:
+    """Give the first rule that fits."""
     wished = statement.wish is not Wish.NONE
+    coming = any(mention.days.last >= today for mention in mentions(statement.folded, today))
     if statement.wish is Wish.REMIND:
         return _TO_REMIND
-    coming = any(mention.days.last >= today for mention in named)
     for each in (each for language in LANGUAGES for each in language.rules):
         if each.standing and working and not (wished or each.explicit):
             continue
         if (each.dated and not coming) or (each.wished and not wished):
             continue
-        if each.words.match(statement.folded):
+        if each.words.match(statement.text if each.as_written else statement.folded):
             return each
-    return _REMEMBERED if wished else None
+    return None
 
 
-def _fact(statement: Statement, found: Rule, named: Sequence[Mention], said: datetime) -> Fact:
+def _wished(statement: Statement) -> Rule | None:
+    """Give the rule for what the user wished to keep although no other fits."""
+    return None if statement.wish is Wish.NONE else _REMEMBERED
+
+
+def _fact(statement: Statement, found: Rule, said: datetime) -> Fact:
+    named: Sequence[Mention] = mentions(statement.folded, said.date())
     wished = statement.wish is not Wish.NONE
     planned = found.memory_type is MemoryType.TODO_HINT
     if _EVERY_YEAR.search(statement.folded) or found.standing:

@@ -13,6 +13,7 @@ class Rule:
     standing: an instruction to the assistant, which may concern the task at hand only.
     explicit: said as something to hold to from now on. dated: counts only with a date to come
     in it. wished: counts only if the user asked to remember it.
+    as_written: compared with the text as it was written, where capitals tell names.
     """
 
     words: re.Pattern[str]
@@ -22,6 +23,7 @@ class Rule:
     explicit: bool = False
     dated: bool = False
     wished: bool = False
+    as_written: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,7 @@ class Language:
     asks for work on a text that follows; pretend begins what is not meant; asks begins a question.
     Anywhere in it: doubt, scoped (concerns the task at hand only), question. At its end: request,
     a question or a wish that a statement leads to; keep_that, which asks to keep what was said.
+    joint lies between two statements about the user.
     """
 
     filler: re.Pattern[str]
@@ -47,10 +50,11 @@ class Language:
     scoped: re.Pattern[str]
     request: re.Pattern[str]
     keep_that: re.Pattern[str]
+    joint: re.Pattern[str]
     rules: tuple[Rule, ...]
 
 
-def rule(
+def rule(  # noqa: PLR0913 - each is a property of a rule
     memory_type: MemoryType,
     confidence: float,
     *words: str,
@@ -58,6 +62,7 @@ def rule(
     explicit: bool = False,
     dated: bool = False,
     wished: bool = False,
+    as_written: bool = False,
 ) -> Rule:
     """Make a rule of alternatives."""
     return Rule(
@@ -68,4 +73,5 @@ def rule(
         explicit=explicit,
         dated=dated,
         wished=wished,
+        as_written=as_written,
     )

@@ -18,6 +18,11 @@ _NOT_OWN = re.compile(
 _END = re.compile(r"[.!?。！？…]+(?=[\s\"”」』)）]|$|[^\x00-\x7f])|[。！？]+")
 _QUOTE = re.compile(r"[\"“”「」『』«»]")
 _ABBREVIATION = re.compile(r"(?:^|[\s(])(?:e\.g|i\.e|etc|mr|mrs|ms|dr|st|vs|no|approx|[a-z])$")
+_LETTER = re.compile(
+    r"\s{0,8}(?:(?:from|to|cc|subject|date|sent|发件人|收件人|主题|日期)\s?[:：]"
+    r"|dear |尊敬的|亲爱的)",
+    re.IGNORECASE,
+)
 _INTRODUCES = re.compile(r":\s{0,8}$")
 _INTRODUCES_ME = re.compile(r"about me|remember|关于我|我的情况|自我介绍|记住|记一下")
 
@@ -37,9 +42,9 @@ class Sentence:
 def own_sentences(message: str) -> Iterator[Sentence]:
     """Give the sentences that the user says, in order.
 
-    Left out are code, quoted lines, lists, what follows a line that ends in a colon, sentences
-    that begin inside quotation marks, and those of more than 500 characters. A message of more
-    than 1,000 characters counts as pasted: only its first and its last line are read.
+    Left out are code, quoted lines, lists, letters, what follows a line that ends in a colon,
+    sentences that begin inside quotation marks, and those of more than 500 characters. A message
+    of more than 1,000 characters counts as pasted: only its first and its last line are read.
     """
     lines = list(_own_lines(message))
     if len(message) > PASTED_FROM:
@@ -53,6 +58,8 @@ def _own_lines(message: str) -> Iterator[str]:
     for line in message.splitlines():
         if _FENCE.match(line):
             fenced = not fenced
+        if _LETTER.match(line):
+            return
         if fenced or not line.strip() or _NOT_OWN.match(line) or _FENCE.match(line):
             continue
         yield line

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 from memory_service.domain.rules import chinese, english
@@ -13,6 +13,8 @@ LANGUAGES: tuple[Language, ...] = (english.LANGUAGE, chinese.LANGUAGE)
 
 _AROUND = " ,;:-~，；：、–—"
 _FILLERS = 3
+_POLITE = re.compile(r"(?:can|could|would|will) you |(?:请|麻烦)?(?:你|您)?(?:可以|能不能|能)")
+_ASKS = "吗么嘛 "
 
 
 class Wish(Enum):
@@ -39,26 +41,42 @@ def statement_of(sentence: Sentence) -> Statement | None:
     What the user asks to remember is taken as it stands: it may be doubtful or passing.
     """
     folded = sentence.folded
-    start = _skip(folded, 0)
-    wish, start = _wish(folded, start)
-    end = _end(folded, start, lambda language: language.request)
-    asked = sentence.end == "?" and end == len(folded)
-    if asked and (
-        wish is Wish.NONE or not folded.startswith(("can ", "could ", "would ", "能", "可以"))
-    ):
+    begin = _skip(folded, 0)
+    wish, start = _wish(folded, begin)
+    end = _end(folded, start, lambda language: language.keep_that)
+    if end < len(folded):
+        wish = Wish.REMEMBER
+    else:
+        end = _end(folded, start, lambda language: language.request)
+    if wish is not Wish.NONE and _POLITE.match(folded, begin):
+        end = len(folded[:end].rstrip(_ASKS))
+    elif sentence.end == "?" and end == len(folded):
         return None
-    kept = _end(folded, start, lambda language: language.keep_that)
-    if kept < end:
-        wish, end = Wish.REMEMBER, kept
     said = folded[start:end]
     if wish is Wish.NONE and (_is_work(said) or _is_passing(said)):
         return None
     if not said.strip(_AROUND) or _found(said, lambda language: language.question):
         return None
-    left = len(said) - len(said.lstrip(_AROUND))
-    right = len(said.rstrip(_AROUND))
-    place = slice(start + left, start + right)
-    return Statement(text=sentence.text[place], folded=folded[place], wish=wish)
+    return _part(Statement(text=sentence.text, folded=folded, wish=wish), start, end)
+
+
+def parts(statement: Statement) -> tuple[Statement, ...]:
+    """Take a statement apart where another about the user begins: `I live in Oslo and I like tea`.
+
+    Each part has the wish of the whole.
+    """
+    joints = [found.span() for each in LANGUAGES for found in each.joint.finditer(statement.folded)]
+    starts = (0, *(end for _, end in sorted(joints)))
+    ends = (*(start for start, _ in sorted(joints)), len(statement.folded))
+    found = (_part(statement, *place) for place in zip(starts, ends, strict=True))
+    return tuple(part for part in found if part.text)
+
+
+def _part(statement: Statement, start: int, end: int) -> Statement:
+    said = statement.folded[start:end]
+    left = start + len(said) - len(said.lstrip(_AROUND))
+    right = max(left, start + len(said.rstrip(_AROUND)))
+    return replace(statement, text=statement.text[left:right], folded=statement.folded[left:right])
 
 
 def is_task(sentence: Sentence) -> bool:
