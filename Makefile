@@ -67,6 +67,7 @@ proto-check: $(TOOLS)  ## the contract: lint, format, compatibility, and drift o
 bench: $(TOOLS)  ## recall, latency and context; recall needs DATA=path of the data sets
 	$(BIN)/python -m benchmarks.latency
 	$(BIN)/python -m benchmarks.context
+	$(BIN)/python -m benchmarks.extraction
 	$(if $(DATA),$(BIN)/python -m benchmarks.recall $(DATA),@echo 'recall: set DATA=path, see docs/benchmarks.md')
 
 lock: $(TOOLS)  ## resolve the dependencies anew

@@ -28,7 +28,7 @@ def _number(word: str) -> int:
     tens, ten, ones = word.replace("两", "二").rpartition("十")
     if not ten:
         return _DIGITS.index(ones) if len(ones) == 1 else 0
-    if len(tens) > 1 or len(ones) > 1:
+    if len(tens) > 1 or len(ones) > 1 or tens == "十":
         return 0
     return 10 * (_DIGITS.index(tens) if tens else 1) + (_DIGITS.index(ones) if ones else 0)
 
@@ -44,6 +44,8 @@ def _weekday(found: re.Match[str]) -> int:
 
 def _shift(found: re.Match[str], today: date) -> Span | None:
     count = _number(found["count"]) * (-1 if found["way"] == "前" else 1)
+    if not count:
+        return None
     match found["unit"]:
         case "天" | "日":
             return calendar.day(today, count)
@@ -100,7 +102,7 @@ def _day_of_month(found: re.Match[str], today: date) -> Span | None:
 
 PATTERNS = (
     pattern(
-        r"(?<![以之往今然最随先从])(?P<day>大前|大后|前|昨|今|明|后)(?:[天日](?!然)|晚|早|夜|儿)",
+        r"(?<![以之往今然最随先从聪黎])(?P<day>大前|大后|前|昨|今|明|后)(?:[天日](?!然)|晚|早|夜|儿)",
         lambda found, today: calendar.day(today, _DAYS[found["day"]]),
     ),
     pattern(

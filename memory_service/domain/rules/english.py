@@ -13,7 +13,7 @@ LANGUAGE = Language(
         r"thank you|sorry|right|sure|great|cool|just so you know|for the record|honestly|look|"
         r"for your (?:information|records?)|you know|one more thing|quick note|please|important|"
         r"to be clear|correction|update|hmm|heads up)"
-        r"(?: there| all| again| so much)?\b[ ,!:.-]{1,4})+"
+        r"(?: there| all| again| so much)?\b[ ,!:.-]{1,4}){1,6}"
     ),
     remember=re.compile(
         r"(?:i want you to |i need you to |i'd like you to |you (?:should|must) |"
@@ -66,7 +66,7 @@ LANGUAGE = Language(
     request=re.compile(
         r"(?:,| -|;) ?(?:(?:and |so |but )?(?:can|could|would|will) you\b|(?:and |so )?"
         r"(?:what|how|which|where|who|any (?:ideas|tips|suggestions|recommendations|advice))\b"
-        r"(?! *$))[^,]*$"
+        r"(?! *$))[^,]{0,300}$"
     ),
     keep_that=re.compile(
         r"[,;]? ?(?:-|and|so|please)? ?(?:please )?"

@@ -26,8 +26,8 @@ from memory_service.domain.rules.statement import (
     is_question,
     is_task,
     is_task_on_text,
-    parts,
     pretends,
+    splits,
     statement_of,
 )
 from memory_service.domain.text import normalize
@@ -77,13 +77,14 @@ def _facts(message: TurnMessage) -> Iterator[Fact]:
 
 
 def _facts_of(statement: Statement, said: datetime, *, working: bool) -> Iterator[Fact]:
-    """Read a statement part by part; where the first part fits no rule, as a whole."""
-    first, *others = parts(statement)
-    if others and _rule(first, said.date(), working=working):
-        for part in (first, *others):
-            if found := _rule(part, said.date(), working=working):
-                yield _fact(part, found, said)
-    elif found := _rule(statement, said.date(), working=working) or _wished(statement):
+    """Read a statement, and apart from it what fits a rule of its own behind an `and`."""
+    for head, tail in splits(statement):
+        found = _rule(head, said.date(), working=working)
+        if found and _rule(tail, said.date(), working=working):
+            yield _fact(head, found, said)
+            yield from _facts_of(tail, said, working=working)
+            return
+    if found := _rule(statement, said.date(), working=working) or _wished(statement):
         yield _fact(statement, found, said)
 
 

@@ -1,7 +1,7 @@
 """From a sentence to the statement in it: without greetings, and without `remember that`."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -12,7 +12,6 @@ from memory_service.domain.rules.sentences import Sentence
 LANGUAGES: tuple[Language, ...] = (english.LANGUAGE, chinese.LANGUAGE)
 
 _AROUND = " ,;:-~，；：、–—"
-_FILLERS = 3
 _POLITE = re.compile(r"(?:can|could|would|will) you |(?:请|麻烦)?(?:你|您)?(?:可以|能不能|能)")
 _ASKS = "吗么嘛 "
 
@@ -60,16 +59,17 @@ def statement_of(sentence: Sentence) -> Statement | None:
     return _part(Statement(text=sentence.text, folded=folded, wish=wish), start, end)
 
 
-def parts(statement: Statement) -> tuple[Statement, ...]:
-    """Take a statement apart where another about the user begins: `I live in Oslo and I like tea`.
+def splits(statement: Statement) -> Iterator[tuple[Statement, Statement]]:
+    """Give each way to take a statement in two where one about the user may begin, in order.
 
-    Each part has the wish of the whole.
+    `I live in Oslo and I like tea` gives both halves; each has the wish of the whole.
     """
-    joints = [found.span() for each in LANGUAGES for found in each.joint.finditer(statement.folded)]
-    starts = (0, *(end for _, end in sorted(joints)))
-    ends = (*(start for start, _ in sorted(joints)), len(statement.folded))
-    found = (_part(statement, *place) for place in zip(starts, ends, strict=True))
-    return tuple(part for part in found if part.text)
+    joints = (found.span() for each in LANGUAGES for found in each.joint.finditer(statement.folded))
+    for end, start in sorted(joints):
+        yield (
+            _part(statement, 0, end),
+            _part(statement, start, len(statement.folded)),
+        )
 
 
 def _part(statement: Statement, start: int, end: int) -> Statement:
@@ -105,11 +105,9 @@ def pretends(sentence: Sentence) -> bool:
 
 def _skip(folded: str, start: int) -> int:
     """Give the place after the words that say nothing."""
-    for _ in range(_FILLERS):
-        ends = [found.end() for each in LANGUAGES if (found := each.filler.match(folded, start))]
-        if not ends:
-            break
-        start = max(ends)
+    for language in LANGUAGES:
+        if found := language.filler.match(folded, start):
+            start = found.end()
     return start
 
 

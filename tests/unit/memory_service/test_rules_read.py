@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_service.domain.fold import fold
 from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn, TurnMessage
 from memory_service.domain.model import MemoryType
 from memory_service.domain.rules.read import read_turn
@@ -156,6 +157,75 @@ def test_a_turn_has_three_facts_at_most() -> None:
     assert [fact.content for fact in facts] == ["I like tea", "I like jam", "I like rum"]
 
 
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("I work for Dr. Smith. I like tea.", ["I work for Dr. Smith", "I like tea"]),
+        ("I live in Oslo!I like tea", ["I live in Oslo!I like tea"]),
+        ("我住在上海。我喜欢茶！", ["我住在上海", "我喜欢茶"]),
+        ("I like tea.\nDear Ann,\nI live in Oslo.", ["I like tea"]),
+        ("Subject: hi\nI live in Oslo.", []),
+        ("I like tea\nHere is my text:\nI live in Oslo.", ["I like tea"]),
+        ("A bit about me:\nI live in Oslo.", ["I live in Oslo"]),
+        ("I like tea\n~~~\nI live in Oslo\n~~~\nI like jam", ["I like tea", "I like jam"]),
+        ("- I live in Oslo\n2) I like tea\n    I like jam", []),
+        ("He said: “I like tea. I live in Oslo. I hate rain.”", []),
+        ("“I like tea. I hate rain.” I live in Oslo.", []),
+        ('I like the band "A. B." and tea', ['I like the band "A. B." and tea']),
+        ("I like " + "very " * 100 + "hot tea", []),
+        ("I like tea. " + "x" * 1_000, []),
+        (
+            "Remember that I like tea.\n" + "x " * 500 + "\nRemember I like jam",
+            ["I like tea", "I like jam"],
+        ),
+        ("x\n" + "Remember that I like tea.\n" * 50 + "end", []),
+    ],
+)
+def test_only_the_users_own_sentences_are_read(text: str, contents: list[str]) -> None:
+    assert [fact.content for fact in says(text).facts] == contents
+
+
+@pytest.mark.parametrize(
+    ("text", "contents"),
+    [
+        ("I live in Oslo and I like tea", ["I live in Oslo", "I like tea"]),
+        ("我叫李明，我住在上海，我喜欢喝茶", ["我叫李明", "我住在上海", "我喜欢喝茶"]),
+        ("I like tea but I don't drink it late", ["I like tea but I don't drink it late"]),
+        (
+            "I like tea but I don't drink it late and I live in Oslo",
+            ["I like tea but I don't drink it late", "I live in Oslo"],
+        ),
+        ("the sky is blue and I like tea", []),
+        ("remember that it rains and I like tea", ["it rains and I like tea"]),
+        ("I like tea, and you, remember that", ["I like tea, and you"]),
+    ],
+)
+def test_statements_joined_by_and_are_facts_each(text: str, contents: list[str]) -> None:
+    assert [fact.content for fact in says(text).facts] == contents
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Don't use emojis.", True),
+        ("Write a poem. Don't use emojis.", False),
+        ("Write a poem. From now on, don't use emojis.", True),
+        ("Write a poem. Remember: don't use emojis.", True),
+        ("I'm vegan. Suggest a dinner.", True),
+        ("Translate this. I'm vegan.", False),
+        ("不要用表情。", True),
+        ("写一首诗。不要用表情。", False),
+        ("写一首诗。以后不要用表情。", True),
+    ],
+)
+def test_what_concerns_a_task_is_not_kept(text: str, kept: bool) -> None:  # noqa: FBT001 - a row
+    assert bool(says(text).facts) is kept
+
+
+def test_a_folded_text_has_each_character_in_its_place() -> None:
+    assert fold("İ’M “LÄUFT” 對，１！") == 'İ\'m "läuft" 对,1!'
+
+
 PIECES = st.sampled_from(
     [
         "I like tea",
@@ -178,6 +248,7 @@ PIECES = st.sampled_from(
         "31 February",
         "in 999 years",
         "九十九月九十九日",
+        "十十天后",
         "\u2028",
     ]
 )
