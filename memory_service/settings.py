@@ -19,6 +19,8 @@ Weight = Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)]
 Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Budget = Annotated[int, Field(ge=0, le=200)]
 Count = Annotated[int, Field(ge=1)]
+Interval = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Age = Annotated[float, Field(gt=0, le=36_500 * 86_400, allow_inf_nan=False)]
 
 
 def _milvus_uri(value: str) -> str:
@@ -165,6 +167,23 @@ class Settings(BaseSettings):
     """Memories that the relay tells the index at once."""
     relay_lease: Seconds = 60.0
     """How long a relay may hold a batch before another one takes it."""
+
+    # ------------------------------------------------------------ upkeep
+
+    expiry_every: Interval = 60.0
+    """How often memories whose time is over are marked deleted; 0: never."""
+    dedup_every: Interval = 86_400.0
+    """How often memories that say what another one says are archived; 0: never."""
+    purge_every: Interval = 3_600.0
+    """How often what is too old is removed for good; 0: never."""
+    reconcile_every: Interval = 86_400.0
+    """How often SQL and the index are compared; 0: never."""
+    deleted_kept: Age = 30 * 86_400.0
+    """How long a deleted memory can be restored; then it is purged."""
+    answers_kept: Annotated[Age, Field(ge=7 * 86_400)] = 7 * 86_400.0
+    """How long a request_id is known; at least 7 days."""
+    jobs_kept: Age = 30 * 86_400.0
+    """How long a done job is shown after its turn came; never longer than deleted_kept."""
 
     @model_validator(mode="after")
     def _openai_is_complete(self) -> Self:

@@ -11,8 +11,19 @@ Loop = Callable[[], Awaitable[None]]
 """Works until it is cancelled."""
 
 INDEX_OUTBOX_DEPTH = Gauge("memory_index_outbox_depth", "Changes that the index was not told yet")
+INDEX_DRIFT = Gauge(
+    "memory_index_drift",
+    "Memories in which SQL and the index differed when they were last compared",
+    ["kind"],
+)
 
 _log = structlog.get_logger(__name__)
+
+
+def show_drift(counts: Mapping[str, int]) -> None:
+    """Set the metric: missing, what the index lacks; orphaned, what only the index has."""
+    for kind in ("missing", "orphaned"):
+        INDEX_DRIFT.labels(kind).set(counts[kind])
 
 
 class Worker:

@@ -20,6 +20,7 @@ from memory_service.app.parts import (
     retrieve_defaults,
     retrieve_settings,
 )
+from memory_service.app.upkeep import upkeep_loops
 from memory_service.domain.errors import EmbedderUnavailable
 from memory_service.handlers.failures import DOMAIN, failure_of
 from memory_service.handlers.service import MemoryHandlers, UseCases
@@ -28,6 +29,8 @@ from memory_service.remember.batch import RememberMany
 from memory_service.remember.browse import Browse
 from memory_service.remember.by_hand import Remember
 from memory_service.remember.embedding import Embedding
+from memory_service.remember.exporting import Export
+from memory_service.remember.importing import Import
 from memory_service.retrieve import Retriever
 from memory_service.settings import Settings
 from memory_service.upkeep.erase import Erase
@@ -134,16 +137,20 @@ async def open_app(
         )
         closing.push_async_callback(retriever.close)
         embedding = Embedding(embedder, timeout=settings.embed_timeout)
+        erase = Erase(store.reader, store.writer, index)
         use_cases = UseCases(
             retriever=retriever,
             remember=Remember(store.reader, store.writer, embedding, clock=clock, new_id=new_id),
             remember_many=RememberMany(store.writer, embedding, clock=clock, new_id=new_id),
             browse=Browse(store.reader, clock=clock),
-            erase=Erase(store.reader, store.writer, index),
+            erase=erase,
+            export=Export(store.snapshot),
+            importing=Import(store.writer, embedding, clock=clock, new_id=new_id),
             retrieve_defaults=retrieve_defaults(settings),
             retrieve_timeout=settings.retrieve_timeout,
         )
-        worker = Worker(make_loops(settings, store, embedder, index, clock))
+        loops = make_loops(settings, store, embedder, index, clock)
+        worker = Worker(loops | upkeep_loops(settings, store, index, erase, clock))
         app = MemoryApp(store, embedder, index, use_cases, worker)
         closing.push_async_callback(app.close)
         yield app

@@ -86,17 +86,15 @@ def make_backfill(
     )
 
 
-def make_loops(
+def make_relay(
     settings: Settings,
     store: SqlMemoryStore,
     embedder: ChosenEmbedder,
-    index: "MilvusIndex | None",
+    index: "MilvusIndex",
     clock: Clock,
-) -> dict[str, Loop]:
-    """Give what has to run beside the RPCs; without an index nothing has to be told."""
-    if index is None:
-        return {}
-    relay = IndexRelay(
+) -> IndexRelay:
+    """Make what tells the index."""
+    return IndexRelay(
         outbox=store.outbox,
         index=index,
         embedder=embedder,
@@ -109,6 +107,19 @@ def make_loops(
         ),
         on_depth=INDEX_OUTBOX_DEPTH.set,
     )
+
+
+def make_loops(
+    settings: Settings,
+    store: SqlMemoryStore,
+    embedder: ChosenEmbedder,
+    index: "MilvusIndex | None",
+    clock: Clock,
+) -> dict[str, Loop]:
+    """Give what has to run beside the RPCs; without an index nothing has to be told."""
+    if index is None:
+        return {}
+    relay = make_relay(settings, store, embedder, index, clock)
     backfill = make_backfill(settings, store, embedder, index)
     return {"index_relay": relay.run, "index_backfill": lambda: keep_ready(backfill)}
 

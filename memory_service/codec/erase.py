@@ -16,6 +16,12 @@ def erase_request(request: pb.EraseUserRequest) -> tuple[str, RequestKey]:
     return user_id, key
 
 
+def erase_key(user_id: str, request_id: str) -> RequestKey:
+    """Give the key of an EraseUser that was accepted."""
+    _, key = erase_request(pb.EraseUserRequest(user_id=user_id, request_id=request_id))
+    return key
+
+
 def erase_answer(receipt: Receipt) -> bytes:
     """Keep what EraseUser answers."""
     answer = pb.EraseUserResponse(

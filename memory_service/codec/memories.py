@@ -88,15 +88,20 @@ def timestamp(time: datetime | None) -> Timestamp | None:
 
 def new_memory(check: Checks, at: str, message: pb.Memory, user_id: str) -> NewMemory:
     """Read a memory to create; at is the path of the message, such as `memory.`."""
-    check.owner(f"{at}user_id", message.user_id, user_id)
+    values = memory_values(check, at, message, user_id)
     if message.status not in {pb.MEMORY_STATUS_UNSPECIFIED, pb.MEMORY_STATUS_ACTIVE}:
         check.refuse(f"{at}status", "a new memory is active")
-    values = {
+    return NewMemory(user_id=user_id, **values)
+
+
+def memory_values(check: Checks, at: str, message: pb.Memory, user_id: str) -> dict[str, Any]:
+    """Read what NewMemory takes but for the owner, who must be the request's."""
+    check.owner(f"{at}user_id", message.user_id, user_id)
+    return {
         name: read(check, f"{at}{name}", message)
         for name, read in _READ.items()
         if name != "status"
     }
-    return NewMemory(user_id=user_id, **values)
 
 
 def patch_values(

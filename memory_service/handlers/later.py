@@ -47,14 +47,6 @@ class Later(memory_pb2_grpc.MemoryServiceServicer):
         """Refuse."""
         _not_yet("RetryIngestJob")
 
-    async def ImportMemories(self, request_iterator: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("ImportMemories")
-
     def WatchMemories(self, request: Any, context: Context) -> Any:
         """Refuse."""
         _not_yet("WatchMemories")
-
-    def ExportMemories(self, request: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("ExportMemories")

@@ -2,7 +2,8 @@
 # ruff: noqa: N802, ARG002 — names and parameters are those of gRPC
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,9 +23,12 @@ from memory_service.domain.recall import Answer, Query
 from memory_service.domain.write import Outcome, Stored
 from memory_service.handlers.failures import MAX_ITEM_ERROR_BYTES, item_error
 from memory_service.handlers.later import Later
+from memory_service.handlers.transfer import export_memories, import_memories
 from memory_service.remember.batch import BatchAnswer, RememberMany
 from memory_service.remember.browse import Browse
 from memory_service.remember.by_hand import Remember
+from memory_service.remember.exporting import Export
+from memory_service.remember.importing import Import
 from memory_service.upkeep.erase import Erase
 from memory_service.v1 import memory_pb2 as pb
 from rpc.deadline import remaining
@@ -49,6 +53,8 @@ class UseCases:
     remember_many: RememberMany
     browse: Browse
     erase: Erase
+    export: Export
+    importing: Import
     retrieve_defaults: retrieve.RetrieveDefaults
     retrieve_timeout: float
 
@@ -177,6 +183,20 @@ class MemoryHandlers(Later):
         user_id, key = erase.erase_request(request)
         kept = await self._use.erase.erase(user_id, key, erase.erase_answer)
         return pb.EraseUserResponse.FromString(kept)
+
+    async def ExportMemories(
+        self, request: pb.ExportMemoriesRequest, context: Context
+    ) -> AsyncIterator[pb.ExportMemoriesResponse]:
+        """Stream all of the user's memories."""
+        async with aclosing(export_memories(self._use.export, request)) as messages:
+            async for message in messages:
+                yield message
+
+    async def ImportMemories(
+        self, request_iterator: AsyncIterator[pb.ImportMemoriesRequest], context: Context
+    ) -> pb.ImportMemoriesResponse:
+        """Store what an export gave."""
+        return await import_memories(self._use.importing, request_iterator)
 
     async def GetStats(self, request: pb.GetStatsRequest, context: Context) -> pb.GetStatsResponse:
         """Count what is stored."""

@@ -34,6 +34,7 @@ from memory_service.ports.learning import (
 from memory_service.ports.reading import (
     MemoryFilter,
     MemoryReader,
+    MemorySnapshot,
     PinnedQuery,
     StoredRow,
     StoreStats,
@@ -84,6 +85,7 @@ __all__ = [
     "MemoryHistory",
     "MemoryReader",
     "MemoryRef",
+    "MemorySnapshot",
     "MemoryWriter",
     "NewId",
     "News",

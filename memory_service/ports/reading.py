@@ -1,9 +1,9 @@
 """SQL: reading memories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from memory_service.domain.model import (
     IndexState,
@@ -14,6 +14,8 @@ from memory_service.domain.model import (
     UserState,
 )
 from memory_service.ports.types import Vector
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +69,18 @@ class StoreStats:
     jobs_by_state: Mapping[str, int]
     oldest_job: datetime | None
     """When the oldest unfinished one was stored."""
+
+
+class MemorySnapshot(Protocol):
+    """Reads all of a user's memories at once. Raises StoreUnavailable when SQL does not answer."""
+
+    async def copy(self, user_id: str, sink: Callable[[Iterator[Memory]], T]) -> T:
+        """Give what sink makes of the user's memories in every status, by memory_id.
+
+        They are as of one moment, and read as sink goes on. It runs in a thread, and again from the
+        start when SQL fails in between.
+        """
+        ...
 
 
 class MemoryReader(Protocol):

@@ -97,6 +97,10 @@ class MemoryWriter(Protocol):
         """
         ...
 
+    async def answered(self, user_id: str, request_id: str) -> bool:
+        """Tell whether an answer is kept under this id, whatever was asked."""
+        ...
+
     async def touch(self, memory_ids: Mapping[str, datetime]) -> None:
         """Note when memories were last recalled; no new version, no new revision."""
         ...

@@ -34,11 +34,14 @@ class Erase:
         writer: MemoryWriter,
         index: VectorIndex | None,
         *,
+        elsewhere: bool = False,
         index_timeout: float = 5.0,
     ) -> None:
+        """Index None: there is none, or (elsewhere) only another process can tell it."""
         self._reader = reader
         self._writer = writer
         self._index = index
+        self._elsewhere = elsewhere
         self._index_timeout = index_timeout
 
     async def erase(
@@ -78,7 +81,7 @@ class Erase:
     async def _forget_vectors(self, user_id: str, counts: Counter[Store]) -> tuple[Store, ...]:
         """Take out what the index holds and SQL does not; gives the stores out of reach."""
         if self._index is None:
-            return ()
+            return (Store.INDEX,) if self._elsewhere else ()
         try:
             async with asyncio.timeout(self._index_timeout):
                 while gone := await self._strangers(self._index, user_id):

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TypeVar
@@ -191,6 +191,12 @@ class FakeMemoryStore:
         gate = Gate(wanted.scope, settings, wanted.now, wanted.memory_types)
         return [row for row in self.tables.of(wanted.scope.user_id) if allows(gate, row)]
 
+    # ------------------------------------------------------------ MemorySnapshot
+
+    async def copy(self, user_id: str, sink: Callable[[Iterator[Memory]], T]) -> T:
+        await self._call("copy")
+        return sink(iter(sorted(self.tables.of(user_id), key=lambda row: row.memory_id)))
+
     # ------------------------------------------------------------ MemoryWriter
 
     async def once(
@@ -214,6 +220,10 @@ class FakeMemoryStore:
         answer = work(FakeTransaction(attempt, user_id, self._clock))
         self.tables = attempt
         return answer
+
+    async def answered(self, user_id: str, request_id: str) -> bool:
+        await self._call("answered")
+        return (user_id, request_id) in self.tables.requests
 
     async def touch(self, memory_ids: Mapping[str, datetime]) -> None:
         await self._call("touch")

@@ -9,6 +9,7 @@ from memory_service.adapters.sql.history import SqlMemoryHistory
 from memory_service.adapters.sql.jobs import SqlJobQueue, SqlJobReader
 from memory_service.adapters.sql.outbox import SqlIndexOutbox
 from memory_service.adapters.sql.reader import SqlMemoryReader
+from memory_service.adapters.sql.snapshot import SqlMemorySnapshot
 from memory_service.adapters.sql.upkeep import SqlDue, SqlForgetting, SqlIndexAudit
 from memory_service.adapters.sql.writer import SqlMemoryWriter
 from memory_service.domain.errors import StoreUnavailable
@@ -27,6 +28,7 @@ class SqlMemoryStore:
     collections: SqlCollections
     jobs: SqlJobReader
     queue: SqlJobQueue
+    snapshot: SqlMemorySnapshot
     due: SqlDue
     forgetting: SqlForgetting
     audit: SqlIndexAudit
@@ -54,6 +56,7 @@ def open_memory_store(
         collections=SqlCollections(database, clock=clock),
         jobs=SqlJobReader(database),
         queue=SqlJobQueue(database, new_id=new_id, attempts=job_attempts),
+        snapshot=SqlMemorySnapshot(database),
         due=SqlDue(database),
         forgetting=SqlForgetting(database),
         audit=SqlIndexAudit(database),

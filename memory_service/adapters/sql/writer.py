@@ -63,6 +63,14 @@ class SqlMemoryWriter:
 
         return await self._database.write(changed, repeatable=True)
 
+    async def answered(self, user_id: str, request_id: str) -> bool:
+        """See MemoryWriter."""
+        values = {"user_id": user_id, "request_id": request_id}
+        known = await self._database.read(
+            lambda connection: connection.execute(KNOWN_REQUEST, values).first()
+        )
+        return known is not None
+
     async def touch(self, memory_ids: Mapping[str, datetime]) -> None:
         """See MemoryWriter; some hundred in a transaction, always in the order of their ids."""
         for batch in batches(memory_ids):

@@ -19,6 +19,7 @@ from memory_service.ports import (
     JobReader,
     MemoryHistory,
     MemoryReader,
+    MemorySnapshot,
     MemoryWriter,
     RequestKey,
     Transaction,
@@ -37,6 +38,7 @@ class Stores:
     collections: Collections
     jobs: JobReader
     queue: JobQueue
+    snapshot: MemorySnapshot
     due: Due
     forgetting: Forgetting
     audit: IndexAudit
@@ -100,6 +102,7 @@ def fake_stores() -> Stores:
         collections=store,
         jobs=store.queue,
         queue=store.queue,
+        snapshot=store,
         due=store.upkeep,
         forgetting=store.upkeep,
         audit=store.upkeep,
@@ -119,6 +122,7 @@ def open_sql(url: str) -> tuple[SqlMemoryStore, Stores]:
         collections=store.collections,
         jobs=store.jobs,
         queue=store.queue,
+        snapshot=store.snapshot,
         due=store.due,
         forgetting=store.forgetting,
         audit=store.audit,

@@ -304,3 +304,13 @@ async def test_stats_count_what_is_stored(stores: Stores) -> None:
     assert dict(stats.active_by_type) == {"fact": 1, "constraint": 1}
     assert dict(stats.memories_by_status) == {"active": 2, "deleted": 1}
     assert dict(stats.memories_by_index_state) == {"pending": 2, "synced": 1}
+
+
+async def test_a_snapshot_gives_all_of_one_user_in_any_status_in_order_and_in_full(
+    stores: Stores,
+) -> None:
+    rows = [memory(f"m{number:03}", status=list(MemoryStatus)[number % 4]) for number in range(410)]
+    stored = await stores.keep(*rows[::-1])
+    await stores.keep(memory("n1", user_id="u2"))
+    assert await stores.snapshot.copy("u1", list) == sorted(stored, key=lambda row: row.memory_id)
+    assert await stores.snapshot.copy("u3", list) == []

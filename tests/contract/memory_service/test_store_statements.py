@@ -17,6 +17,7 @@ from memory_service.adapters.sql import (
     outbox,
     reader,
     removal,
+    snapshot,
     transaction,
     upkeep,
     writer,
@@ -87,7 +88,7 @@ STATEMENTS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": statement
     for module in (
         *(reader, transaction, writer, outbox, marks, backfill),
-        *(jobs, job_rows, history, removal, upkeep),
+        *(jobs, job_rows, history, removal, snapshot, upkeep),
     )
     for name, statement in vars(module).items()
     if name.isupper() and hasattr(statement, "compile")

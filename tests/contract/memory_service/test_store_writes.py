@@ -306,3 +306,11 @@ async def test_eight_writers_of_one_user_lose_nothing(stores: Stores) -> None:
     await asyncio.gather(*(writer(name) for name in range(8)))
     stats = await stores.reader.stats("u1")
     assert (stats.revision, dict(stats.memories_by_status)) == (400, {"active": 400})
+
+
+async def test_whether_an_answer_is_kept_is_known_without_the_request(stores: Stores) -> None:
+    key = RequestKey("r1", "R", b"digest")
+    assert not await stores.writer.answered("u1", "r1")
+    await stores.writer.once("u1", key, lambda _: b"")
+    assert await stores.writer.answered("u1", "r1")
+    assert not await stores.writer.answered("u2", "r1")

@@ -269,14 +269,11 @@ async def test_rpcs_to_come_say_so_whatever_is_asked(memory_server: Any) -> None
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await getattr(memory_server.stub, rpc)(request)
         _says_not_yet(caught.value, rpc)
-    for rpc in ("WatchMemories", "ExportMemories"):
+    for rpc in ("WatchMemories",):
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             async for _ in getattr(memory_server.stub, rpc)(getattr(pb, f"{rpc}Request")()):
                 pass
         _says_not_yet(caught.value, rpc)
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await memory_server.stub.ImportMemories(iter([pb.ImportMemoriesRequest()]))
-    _says_not_yet(caught.value, "ImportMemories")
 
 
 def _says_not_yet(error: grpc.aio.AioRpcError, rpc: str) -> None:
