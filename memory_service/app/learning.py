@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from memory_service.adapters.extractor_rules import RulesExtractor
+from memory_service.adapters.judge_rules import RulesJudge
 from memory_service.ports import FactExtractor, RelationJudge
 from memory_service.settings import Settings
 
@@ -42,10 +43,10 @@ def make_extractor(model: "ChatModel | None") -> FactExtractor:
     return LlmExtractor(model)
 
 
-def make_judge(model: "ChatModel | None", by_rules: RelationJudge) -> RelationJudge:
+def make_judge(model: "ChatModel | None") -> RelationJudge:
     """Give what judges relations."""
     if model is None:
-        return by_rules
+        return RulesJudge()
     from memory_service.adapters.llm import LlmJudge  # noqa: PLC0415 — as above
 
     return LlmJudge(model)

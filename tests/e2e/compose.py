@@ -32,7 +32,8 @@ class Compose:
         """Give what the container would see: the image's environment, and the file's."""
         image = {"MEMORY_DATA_DIR": "/data", "AGENT_DATA_DIR": "/data"}
         named = image | self._services[service]["environment"]
-        own = {name: self._placed(str(value), service) for name, value in named.items()}
+        # what compose puts in as nothing is an empty text, and only to our YAML reader a null
+        own = {name: self._placed(str(value or ""), service) for name, value in named.items()}
         return _host_environment() | own
 
     def command(self, service: str) -> list[str]:

@@ -7,6 +7,7 @@ from memory_service.adapters.llm.chat_model import Prompt
 from memory_service.adapters.llm.data_block import data_block
 from memory_service.adapters.llm.endpoint import Schema, strict_object
 from memory_service.adapters.llm.extract_examples import EXAMPLES, Example
+from memory_service.domain.drafts import LONGEST_CONTENT, LONGEST_TITLE, MOST_FACTS
 from memory_service.domain.ingest import Intent, Role, Turn, TurnMessage
 from memory_service.domain.model import MemoryType
 from memory_service.domain.zones import local_time
@@ -15,10 +16,6 @@ VERSION = "extract-1"
 """Kept with each decision; a test pins it to the digest of the instructions."""
 
 TYPES = (MemoryType.CONSTRAINT, MemoryType.PREFERENCE, MemoryType.TODO_HINT, MemoryType.FACT)
-MOST_FACTS = 3
-LONGEST_CONTENT = 1000
-LONGEST_TITLE = 64
-"""Characters."""
 CONTEXT_CHARACTERS = 2000
 """Of a message of the assistant; the user's words are sent whole."""
 

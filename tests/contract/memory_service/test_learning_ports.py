@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from memory_service.adapters.extractor_rules import RulesExtractor
+from memory_service.adapters.judge_rules import RulesJudge
 from memory_service.adapters.llm import ChatModel, LlmExtractor, LlmJudge, ModelEndpoint
 from memory_service.domain.errors import ModelUnavailable
 from memory_service.domain.ingest import Extraction, Fact, Relation, Role, Turn, TurnMessage
@@ -40,9 +41,9 @@ def extractor(request: pytest.FixtureRequest, model: ChatModel) -> FactExtractor
     return RulesExtractor() if request.param == "rules" else LlmExtractor(model)
 
 
-@pytest.fixture(params=["llm"])
-def judge(model: ChatModel) -> RelationJudge:
-    return LlmJudge(model)
+@pytest.fixture(params=["rules", "llm"])
+def judge(request: pytest.FixtureRequest, model: ChatModel) -> RelationJudge:
+    return RulesJudge() if request.param == "rules" else LlmJudge(model)
 
 
 def talk(*said: tuple[Role, str]) -> Turn:

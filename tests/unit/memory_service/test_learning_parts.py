@@ -2,42 +2,30 @@
 
 import subprocess
 import sys
-from collections.abc import Sequence
 
 import pytest
 
 from memory_service.adapters.extractor_rules import RulesExtractor
+from memory_service.adapters.judge_rules import RulesJudge
 from memory_service.app.learning import make_extractor, make_judge, make_model
-from memory_service.domain.ingest import Fact, Judgement
-from memory_service.domain.model import Memory
 from memory_service.settings import Settings
 from tests.builders.turns import turn
 from tests.services.openai_server import answers, openai_server
 
 _NO_MODEL = """
 import sys
-from memory_service.app.learning import make_extractor, make_model
+from memory_service.app.learning import make_extractor, make_judge, make_model
 from memory_service.settings import Settings
+make_judge(make_model(Settings()))
 make_extractor(make_model(Settings()))
 sys.exit("openai" in sys.modules)
 """
 
 
-class _Unsure:
-    """A judge of no opinion."""
-
-    model = ""
-    version = "none"
-
-    async def relate(self, fact: Fact, candidates: Sequence[Memory]) -> Sequence[Judgement]:
-        raise NotImplementedError
-
-
 def test_without_a_model_the_rules_learn() -> None:
-    unsure = _Unsure()
     assert make_model(Settings()) is None
     assert isinstance(make_extractor(None), RulesExtractor)
-    assert make_judge(None, unsure) is unsure
+    assert isinstance(make_judge(None), RulesJudge)
 
 
 def test_without_a_model_nobody_waits_for_its_client() -> None:
@@ -50,7 +38,7 @@ def test_without_a_model_nobody_waits_for_its_client() -> None:
 async def test_a_model_or_an_address_is_enough_for_a_model_to_learn(settings: Settings) -> None:
     model = make_model(settings)
     assert model is not None
-    assert make_extractor(model).model == make_judge(model, _Unsure()).model == model.name
+    assert make_extractor(model).model == make_judge(model).model == model.name
     await model.close()
 
 
