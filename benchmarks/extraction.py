@@ -109,8 +109,10 @@ async def measure(extractor: FactExtractor, which: str) -> dict[str, list[Result
 
 
 def _print(which: str, language: str, results: Sequence[Result], *, misses: bool) -> None:
-    silent = sum(not result.case.expected for result in results)
-    print(f"{which}, {language}: {len(results)} turns, {silent} of them say nothing to keep")
+    silent = [result for result in results if not result.case.expected]
+    noisy = sum(bool(result.facts) for result in silent)
+    print(f"{which}, {language}: {len(results)} turns")
+    print(f"  {len(silent)} say nothing to keep, {noisy} of these were read all the same")
     print("  type         precision  recall   right  wrong  missed")
     for kind, row in figures(results).items():
         print(

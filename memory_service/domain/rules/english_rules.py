@@ -10,11 +10,13 @@ from memory_service.domain.rules.english_words import (
     I_AM,
     I_HAVE,
     KIN,
+    MANNER,
     OBJECT,
     OCCUPATION,
     ORDER,
     OWNED,
     REPLIES,
+    SOCIAL,
     THING,
     TOPIC,
 )
@@ -63,7 +65,8 @@ ORDERS = rule(
     rf"(?:always|never|don't ever|do not ever) {ACT}\b{OBJECT}",
     rf"you (?:must|should|have to|need to|are to) (?:always|never) {ACT}\b{OBJECT}",
     rf"you must(?: not)? {ACT}\b{OBJECT}",
-    rf"(?:don't|do not) (?!be\b|make me){ACT}\b{OBJECT}",
+    rf"(?:don't|do not) {SOCIAL}\b{OBJECT}",
+    rf"(?:don't|do not) (?!be\b|make me){ACT}\b{OBJECT}[^,]{{0,60}}?{MANNER}",
     rf"keep (?:your|all|all your|the) {REPLIES} \w",
     r"(?:no|stop using|avoid|avoid using) (?:emojis?|bullet points|jargon|slang|swearing)\b",
     standing=True,
@@ -106,7 +109,8 @@ NAMES = rule(
 GIVEN_NAME = rule(
     MemoryType.FACT,
     0.85,
-    r"I(?:['’]m| am) (?!I\b)[A-Z][a-zà-ÿ]{1,15}(?: [A-Z][a-zà-ÿ]{1,15})?$",
+    r"I(?:['’]m| am) (?!(?:I|Ok|Okay|Sorry|Sure|Fine|Done|Back|Here|Good|Not|Just|In|So|Trying)\b)"
+    r"[A-Z][a-zà-ÿ]{1,15}(?: [A-Z][a-zà-ÿ]{1,15})?$",
     as_written=True,
 )
 CALL_ME = rule(
@@ -133,7 +137,8 @@ PLANS = rule(
     r"(?:my|our|the) (?:\w+ ){1,4}(?:has to|have to|needs? to|must) \w",
     r"(?:i|we) (?:start|leave|fly|travel|move|meet|take|graduate|go|have|host|return|arrive)\b",
     r"(?:i|we)(?:'m| am|'re| are) (?!thinking|wondering|looking|trying|asking|hoping|feeling|"
-    r"considering|freaking|guessing|being|doing)(?:getting |going )?[a-z]{2,12}ing\b",
+    r"considering|freaking|guessing|being|doing|having (?:trouble|problems|issues|a hard))"
+    r"(?:getting |going )?[a-z]{2,12}ing\b",
     r"(?:tomorrow|tonight|next \w+|on \w+(?: \d+)?|in \w+ \w+),? "
     r"(?:i|we)(?:'m|'ll| am| will)? "
     r"(?!see you|might|think|got\b|went|had\b|was\b|saw|met\b|made|did\b|took|came|\w+ed\b)\w",
@@ -168,8 +173,11 @@ LIFE = rule(
     rf"{I_AM}(?:[0-9]{{1,3}}(?: ?(?:years old|y/?o|yrs old))?$|[0-9]{{1,3}} years old)",
     rf"{I_AM}(?:[0-9]{{3}} ?cm\b|(?:left|right)-handed)",
     rf"my (?:\w+ )?{KIN}(?:'s)? (?:name(?:'s| is)|is called|is named|goes by) \w",
-    rf"my (?:\w+ )?{KIN} (?:is|are|has|have|lives?|works?|was|turns) \w",
-    rf"{I_HAVE} {COUNTED} (?:\w+ ){{0,3}}{OWNED}\b",
+    rf"my (?:\w+ )?{KIN} (?:lives?|works?|turns|was born|(?:has|have) (?:an?|{COUNTED})) \w",
+    rf"my (?:\w+ )?{KIN} (?:is|are) (?!\w+ing\b|angry|mad|sick|ill\b|tired|asleep|here|upset|not|"
+    r"really|so\b|too\b|right|wrong|driving|being|very|about|on\b|in trouble|late|away)\w",
+    rf"{I_HAVE} {COUNTED} (?:\w+ ){{0,3}}{OWNED}"
+    r"(?=$|[,.;-]| (?:named|called|and|who|with|at|in|behind|from|aged|of my)\b)",
     r"(?:i|we) (?:just )?(?:got|adopted|bought) (?:married|engaged|an? (?:\w+ ){0,2}"
     r"(?:dog|cat|puppy|kitten|house|flat|apartment|car|baby))\b",
     rf"{I_AM}(?:married|single|engaged|divorced|widowed)\b",
@@ -177,7 +185,7 @@ LIFE = rule(
     r"(?:time ?zone|address|e-?mail|phone number|number|job|job title|occupation|hometown|"
     r"language|tongue|company|employer|car|nickname|pronouns|age|height|size|nationality|hobby|"
     r"hobbies|major|zodiac sign|star sign|blood type)(?:'s| is| are) "
-    r"(?!broken|slow|not\b|wrong|gone|dead)\w",
+    r"(?!broken|slow|not\b|wrong|gone|dead|\w+ing\b|hard|so\b|too\b)\w",
     r"i (?:drive|own|ride) (?!it\b|this|that|along)\w",
     r"i use (?:a|an) (?:wheelchair|screen reader|hearing aid|mac|macbook|pc|iphone|android)\b",
     r"i(?:'m| am) (?:diabetic|pregnant|autistic|deaf|blind)\b",
@@ -190,7 +198,8 @@ DOINGS = rule(
     MemoryType.FACT,
     0.9,
     r"i (?:currently |now )?work (?:as|at|for|in|from|part|nights|remotely|full)\b(?! it\b)",
-    rf"{I_AM}an? (?:[a-z-]+ ){{0,3}}{OCCUPATION}"
+    rf"{I_AM}an? (?!bit|little|lot|disaster|monster|loser|winner|goner)"
+    rf"(?:[a-z-]+ ){{0,3}}{OCCUPATION}"
     r"(?=$|[,;]| (?:at|in|for|from|by|with|and|who|of)\b)",
     rf"{I_AM}(?:retired|self-employed|a stay-at-home)\b",
     rf"{I_AM}(?:learning|studying|training to be|majoring in) (?!how|that|this)\w",

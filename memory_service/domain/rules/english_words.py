@@ -51,6 +51,17 @@ ACT = (
     r"list|prefer|apologi[sz]e|repeat|assign|propose|offer|bring up|plan|buy)"
 )
 """What an assistant does."""
+SOCIAL = (
+    r"(?:suggest|recommend|mention|schedule|book|call|ask|remind|apologi[sz]e|order|buy|assign|"
+    r"propose|offer|bring up|plan|address|say|speak|talk)"
+)
+"""What an assistant does with a person, where an order is seldom about one text."""
+MANNER = (
+    r"(?:\bmy\b|\bme\b|emojis?|bullet|lists?\b|markdown|jargon|slang|exclamation|passive voice|"
+    r"spoilers?|small talk|filler|disclaimers?|apologies|profanity|swear|caps|abbreviations|"
+    r"acronyms|headings?|tables?\b|hashtags?|english|german|french|spanish|chinese|units?)"
+)
+"""How an assistant writes to a person."""
 OBJECT = r"(?! (?:it|that|this|them|so|yet|again|anything$|up|me wait\w*|me laugh|sure)\b)(?= \w)"
 REPLIES = r"(?:answers|replies|responses|messages|explanations|emails)"
 FROM_NOW = (
