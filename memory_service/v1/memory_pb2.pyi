@@ -2158,8 +2158,9 @@ class IngestOutcome(_message.Message):
 
     @_builtins.property
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What went wrong without failing the job: truncated, invalid_fact, unsupported_fact (it rests
-        on nothing that the user said), unknown_target.
+        """What went wrong without failing the job, each once: truncated, invalid_fact, unsupported_fact
+        (it rests on nothing that the user said), unknown_target, invalid_update (its merged text
+        cannot be used).
         """
 
     def __init__(
