@@ -168,6 +168,17 @@ class Settings(BaseSettings):
     relay_lease: Seconds = 60.0
     """How long a relay may hold a batch before another one takes it."""
 
+    job_poll: Seconds = 0.5
+    """How often a worker looks for turns that another process stored."""
+    job_lease: Seconds = 30.0
+    """How long a worker that died keeps a turn; a living one renews it."""
+    job_timeout: Seconds = 300.0
+    """Longest attempt at a turn."""
+    job_max_attempts: Count = 6
+    """Attempts at a turn before it is parked; outages are none."""
+    job_concurrency: Count = 4
+    """Turns that a process learns from at once, each of another user."""
+
     # ------------------------------------------------------------ upkeep
 
     expiry_every: Interval = 60.0

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
-from prometheus_client import Gauge
+from prometheus_client import Counter, Gauge
 
 Loop = Callable[[], Awaitable[None]]
 """Works until it is cancelled."""
@@ -16,6 +16,10 @@ INDEX_DRIFT = Gauge(
     "Memories in which SQL and the index differed when they were last compared",
     ["kind"],
 )
+JOBS_PENDING = Gauge("memory_jobs_pending", "Turns that wait to be learnt from")
+JOBS_PARKED = Gauge("memory_jobs_parked", "Turns given up after their last attempt")
+JOBS_LAG = Gauge("memory_jobs_lag_seconds", "Age of the oldest turn that is not done")
+JOB_LEASES_LOST = Counter("memory_job_leases_lost", "Jobs that another worker took from this one")
 
 _log = structlog.get_logger(__name__)
 

@@ -2023,9 +2023,9 @@ class IngestTurnRequest(_message.Message):
     request_id: _builtins.str
     """Idempotency key; one job each."""
     conversation_id: _builtins.str
-    """The conversation."""
+    """The conversation. Empty: none."""
     turn_id: _builtins.str
-    """The turn."""
+    """The turn. Empty: unknown."""
     assistant_id: _builtins.str
     """What is learnt is for this assistant only. Empty: for all."""
     run_id: _builtins.str
@@ -2089,7 +2089,7 @@ class DryRunIngestRequest(_message.Message):
     user_id: _builtins.str
     """Owner."""
     conversation_id: _builtins.str
-    """The conversation."""
+    """The conversation. Empty: none."""
     assistant_id: _builtins.str
     """As for IngestTurn."""
     run_id: _builtins.str
@@ -2150,7 +2150,8 @@ class IngestOutcome(_message.Message):
     WARNINGS_FIELD_NUMBER: _builtins.int
     message_intent: _builtins.str
     """What the user wanted: preference, personal_fact or standing_instruction; or chitchat,
-    task_request or knowledge_qa, which store nothing.
+    task_request or knowledge_qa, which store nothing. Empty: the turn was not read, and the only
+    warning says why: settings (memory_enabled is off) or erased (it was over when the user was).
     """
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:
@@ -2288,9 +2289,11 @@ class IngestJob(_message.Message):
     state: Global___JobState.ValueType
     """Where it is."""
     attempt: _builtins.int
-    """Attempts begun; parked after 6."""
+    """Attempts begun; parked after 6. Those that met an outage do not count."""
     last_error: _builtins.str
-    """Why the last attempt failed."""
+    """Why the last attempt failed, as a reason like those of ErrorInfo: MODEL_UNAVAILABLE,
+    MODEL_UNREADABLE, EMBEDDER_UNAVAILABLE, STORE_UNAVAILABLE, TIMEOUT, WORKER_LOST, INTERNAL….
+    """
     @_builtins.property
     def next_attempt_time(self) -> _timestamp_pb2.Timestamp:
         """Earliest next attempt, while pending."""

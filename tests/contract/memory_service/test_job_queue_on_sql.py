@@ -9,7 +9,7 @@ from database.access import in_snapshot
 from memory_service.adapters.sql.job_rows import plan
 from memory_service.adapters.sql.jobs import AHEAD, DUE
 from memory_service.adapters.sql.schema import memory_jobs
-from memory_service.adapters.sql.store import SqlMemoryStore
+from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
 from memory_service.adapters.sql.transaction import raise_revision
 from memory_service.domain.ingest import IngestOutcome
 from memory_service.ports import Transaction
@@ -18,6 +18,7 @@ from tests.builders.turns import turn
 from tests.contract.memory_service.memory_stores import Stores, created
 from tests.contract.memory_service.test_job_queue import claim, claimed, finish, queue
 from tests.contract.memory_service.test_store_statements import explain
+from tests.fakes.clock import FakeIds
 
 Sql = tuple[SqlMemoryStore, Stores]
 
@@ -104,6 +105,18 @@ async def test_workers_and_writers_at_once_make_no_deadlock(mariadb_sql: Sql) ->
 def deadlocks(connection: Connection) -> int:
     row = connection.execute(text("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'")).one()
     return int(row[1])
+
+
+async def test_each_poll_sees_what_others_stored_meanwhile(sql: Sql) -> None:
+    store, stores = sql
+    address = store.database.engine.url.render_as_string(hide_password=False)
+    other = open_memory_store(address, clock=stores.clock, new_id=FakeIds())
+    assert await other.queue.claim(lease=30, now=stores.clock.now) is None
+    (job,) = await queue(stores)
+    found = await other.queue.claim(lease=30, now=stores.clock.now)
+    assert found is not None
+    assert found.job.job_id == job.job_id
+    other.close()
 
 
 async def test_jobs_that_vanish_leave_nobody_waiting(sql: Sql) -> None:
