@@ -167,7 +167,6 @@ class Settings(BaseSettings):
     """Memories that the relay tells the index at once."""
     relay_lease: Seconds = 60.0
     """How long a relay may hold a batch before another one takes it."""
-
     job_poll: Seconds = 0.5
     """How often a worker looks for turns that another process stored."""
     job_lease: Seconds = 30.0

@@ -4,7 +4,12 @@ from typing import TYPE_CHECKING
 
 from memory_service.adapters.extractor_rules import RulesExtractor
 from memory_service.adapters.judge_rules import RulesJudge
-from memory_service.ports import FactExtractor, RelationJudge
+from memory_service.adapters.sql.store import SqlMemoryStore
+from memory_service.consolidate.candidates import Candidates
+from memory_service.consolidate.deciding import Decider
+from memory_service.consolidate.learner import Learner
+from memory_service.ports import Clock, FactExtractor, NewId, RelationJudge
+from memory_service.remember.embedding import Embedding
 from memory_service.settings import Settings
 
 if TYPE_CHECKING:
@@ -50,3 +55,24 @@ def make_judge(model: "ChatModel | None") -> RelationJudge:
     from memory_service.adapters.llm import LlmJudge  # noqa: PLC0415 — as above
 
     return LlmJudge(model)
+
+
+def make_learner(
+    model: "ChatModel | None",
+    store: SqlMemoryStore,
+    candidates: Candidates,
+    embedding: Embedding,
+    *,
+    clock: Clock,
+    new_id: NewId,
+) -> Learner:
+    """Give what learns from turns, with the model or by the rules."""
+    decider = Decider(
+        extractor=make_extractor(model),
+        judge=make_judge(model),
+        candidates=candidates,
+        reader=store.reader,
+        clock=clock,
+        new_id=new_id,
+    )
+    return Learner(decider, store.reader, store.writer, embedding, clock=clock)

@@ -1,7 +1,7 @@
 """Opening and closing the service's parts, in their order."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,8 @@ from sqlalchemy import Connection, text
 from memory_service.adapters.embedder_openai import OpenAIEmbedder
 from memory_service.adapters.sql.migrate import MIGRATIONS
 from memory_service.adapters.sql.store import SqlMemoryStore, open_memory_store
+from memory_service.app.jobs import make_job_worker
+from memory_service.app.learning import make_learner, make_model
 from memory_service.app.parts import (
     ChosenEmbedder,
     make_backfill,
@@ -21,6 +23,8 @@ from memory_service.app.parts import (
     retrieve_settings,
 )
 from memory_service.app.upkeep import upkeep_loops
+from memory_service.consolidate.candidates import Candidates
+from memory_service.consolidate.jobs import Jobs
 from memory_service.domain.errors import EmbedderUnavailable
 from memory_service.handlers.failures import DOMAIN, failure_of
 from memory_service.handlers.service import MemoryHandlers, UseCases
@@ -56,11 +60,14 @@ class MemoryApp:
         index: "MilvusIndex | None",
         use_cases: UseCases,
         worker: Worker,
+        *,
+        is_stalled: Callable[[], bool],
     ) -> None:
         self.store = store
         self.embedder = embedder
         self.index = index
         self.worker = worker
+        self._is_stalled = is_stalled
         self.service = Service(
             name=memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name,
             add=memory_pb2_grpc.add_MemoryServiceServicer_to_server,
@@ -74,11 +81,14 @@ class MemoryApp:
     async def ready(self) -> bool:
         """Tell whether SQL answers with the current schema and the embedder is loaded.
 
+        Nor is it ready while the worker of this process, if it runs one, has come to a stand.
         A schema that was current once counts as current: a newer replica may have changed it. An
         embedder behind an address and Milvus do not count: without them answers are degraded.
         Raises what SQL raises.
         """
         if not (self._loaded.done() and self._loaded.result()):
+            return False
+        if self._is_stalled():
             return False
         await self.store.database.read(_answers)
         return await self.is_migrated()
@@ -119,6 +129,7 @@ async def open_app(
             clock=clock,
             new_id=new_id,
             threads=settings.database_threads,
+            job_attempts=settings.job_max_attempts,
         )
         closing.callback(store.close)
         embedder = make_embedder(settings)
@@ -138,6 +149,12 @@ async def open_app(
         closing.push_async_callback(retriever.close)
         embedding = Embedding(embedder, timeout=settings.embed_timeout)
         erase = Erase(store.reader, store.writer, index)
+        model = make_model(settings)
+        if model is not None:
+            closing.push_async_callback(model.close)
+        candidates = Candidates(retriever.alike, embedder)
+        learner = make_learner(model, store, candidates, embedding, clock=clock, new_id=new_id)
+        jobs = make_job_worker(settings, store, learner, clock)
         use_cases = UseCases(
             retriever=retriever,
             remember=Remember(store.reader, store.writer, embedding, clock=clock, new_id=new_id),
@@ -146,12 +163,14 @@ async def open_app(
             erase=erase,
             export=Export(store.snapshot),
             importing=Import(store.writer, embedding, clock=clock, new_id=new_id),
+            jobs=Jobs(store.jobs, store.writer, clock=clock, new_id=new_id, on_stored=jobs.notify),
             retrieve_defaults=retrieve_defaults(settings),
             retrieve_timeout=settings.retrieve_timeout,
         )
         loops = make_loops(settings, store, embedder, index, clock)
-        worker = Worker(loops | upkeep_loops(settings, store, index, erase, clock))
-        app = MemoryApp(store, embedder, index, use_cases, worker)
+        loops |= upkeep_loops(settings, store, index, erase, clock) | {"jobs": jobs.run}
+        worker = Worker(loops)
+        app = MemoryApp(store, embedder, index, use_cases, worker, is_stalled=jobs.stalled)
         closing.push_async_callback(app.close)
         yield app
 

@@ -27,25 +27,9 @@ class Later(memory_pb2_grpc.MemoryServiceServicer):
         """Refuse."""
         _not_yet("RevertMemory")
 
-    async def IngestTurn(self, request: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("IngestTurn")
-
     async def DryRunIngest(self, request: Any, context: Context) -> Any:
         """Refuse."""
         _not_yet("DryRunIngest")
-
-    async def GetIngestJob(self, request: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("GetIngestJob")
-
-    async def ListIngestJobs(self, request: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("ListIngestJobs")
-
-    async def RetryIngestJob(self, request: Any, context: Context) -> Any:
-        """Refuse."""
-        _not_yet("RetryIngestJob")
 
     def WatchMemories(self, request: Any, context: Context) -> Any:
         """Refuse."""

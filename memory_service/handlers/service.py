@@ -18,11 +18,12 @@ from memory_service.codec.memories import (
 )
 from memory_service.codec.settings import settings_message
 from memory_service.codec.stats import stats_response
+from memory_service.consolidate.jobs import Jobs
 from memory_service.domain.errors import AnswerTooLarge, DomainError, InvalidRequest
 from memory_service.domain.recall import Answer, Query
 from memory_service.domain.write import Outcome, Stored
 from memory_service.handlers.failures import MAX_ITEM_ERROR_BYTES, item_error
-from memory_service.handlers.later import Later
+from memory_service.handlers.jobs import JobHandlers
 from memory_service.handlers.transfer import export_memories, import_memories
 from memory_service.remember.batch import BatchAnswer, RememberMany
 from memory_service.remember.browse import Browse
@@ -53,16 +54,18 @@ class UseCases:
     remember_many: RememberMany
     browse: Browse
     erase: Erase
+    jobs: Jobs
     export: Export
     importing: Import
     retrieve_defaults: retrieve.RetrieveDefaults
     retrieve_timeout: float
 
 
-class MemoryHandlers(Later):
+class MemoryHandlers(JobHandlers):
     """One RPC = decode, use case, encode. Domain errors pass through, see failures."""
 
     def __init__(self, use: UseCases) -> None:
+        super().__init__(use.jobs)
         self._use = use
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Context) -> pb.RetrieveResponse:

@@ -1,5 +1,6 @@
 """What the service is made of, by its settings, and what it does while a part is away."""
 
+import asyncio
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,7 @@ import grpc
 import pytest
 
 from memory_service.adapters.embedder_local import EmbedderMissing
-from memory_service.app import migrate, open_app
+from memory_service.app import MemoryApp, migrate, open_app
 from memory_service.app.opening import _loaded
 from memory_service.app.parts import make_embedder
 from memory_service.settings import Settings
@@ -54,6 +55,33 @@ async def test_it_is_ready_once_the_schema_is_there_and_the_embedder_is_loaded(
         migrate(settings)
         assert await app.ready()
         assert await app.ready()
+
+
+async def test_it_is_not_ready_while_its_worker_has_come_to_a_stand(tmp_path: Path) -> None:
+    settings = Settings(
+        data_dir=tmp_path, embedder="hash", milvus_uri="off", job_poll=0.01, job_lease=0.1
+    )
+    migrate(settings)
+    async with open_app(settings) as app:
+        await app._loaded
+        assert await app.ready(), "no worker runs in this process"
+        async with app.worker.running():
+            await _until(app, ready=True)
+            claim = app.store.queue.claim
+            app.store.queue.claim = _never  # type: ignore[method-assign]
+            await _until(app, ready=False)
+            app.store.queue.claim = claim  # type: ignore[method-assign]
+        async with app.worker.running():
+            await _until(app, ready=True)
+
+
+async def _never(**_: object) -> None:
+    await asyncio.Event().wait()
+
+
+async def _until(app: MemoryApp, *, ready: bool) -> None:
+    while await app.ready() is not ready:  # noqa: ASYNC110 — its worker has no event for it
+        await asyncio.sleep(0.01)
 
 
 async def test_an_embedder_that_does_not_load_is_never_ready() -> None:

@@ -7,9 +7,15 @@ import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
 from sqlalchemy import Connection, func, select
 
-from memory_service.adapters.sql.schema import memories, memory_requests, memory_user_states
+from memory_service.adapters.sql.schema import (
+    memories,
+    memory_jobs,
+    memory_requests,
+    memory_user_states,
+)
 from memory_service.v1 import memory_pb2 as pb
 from rpc.errors import read_failure
 
@@ -58,6 +64,20 @@ QUERY: dict[str, tuple[Any, ...]] = {
     "min_relevance": FRACTION,
     "min_revision": (-1,),
 }
+BAD_TOKEN = ("x", "=", "é", "A" * 40, "A" * 100_000)
+SAID = pb.TurnMessage(
+    role=pb.MESSAGE_ROLE_USER, content="I like tea.", create_time=Timestamp(seconds=1)
+)
+TURN: dict[str, tuple[Any, ...]] = {
+    "conversation_id": NAME,
+    "assistant_id": NAME,
+    "run_id": NAME,
+    "messages[0].role": (0, *UNKNOWN_ENUM),
+    "messages[0].content": ("x" * 32_769, "é" * 16_385),
+    "messages[0].create_time.seconds": (253_402_300_800, -62_135_596_801),
+    "messages[0].create_time.nanos": (-1, 1_000_000_000),
+    "messages[0].timezone": ("Mars/Base", "+25:00", "8", "../etc/passwd", "x" * 1_000),
+}
 RPCS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
     "Retrieve": (pb.RetrieveRequest(user_id="u1"), USER | QUERY),
     "BatchRetrieve": (
@@ -92,7 +112,7 @@ RPCS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
             "statuses[0]": (0, *UNKNOWN_ENUM),
             "text": ("x" * 16_385,),
             "page_size": (-1,),
-            "page_token": ("x", "=", "é", "A" * 40, "A" * 100_000),
+            "page_token": BAD_TOKEN,
         },
     ),
     "UpdateMemory": (
@@ -138,15 +158,34 @@ RPCS: dict[str, tuple[Any, dict[str, tuple[Any, ...]]]] = {
     ),
     "EraseUser": (pb.EraseUserRequest(user_id="u1", request_id="r"), MUTATION),
     "GetStats": (pb.GetStatsRequest(user_id="u1"), USER),
+    "IngestTurn": (
+        pb.IngestTurnRequest(user_id="u1", request_id="r", messages=[SAID]),
+        MUTATION | TURN | {"turn_id": NAME},
+    ),
+    "GetIngestJob": (
+        pb.GetIngestJobRequest(user_id="u1", job_id="j"),
+        USER | {"job_id": REQUIRED_ID},
+    ),
+    "ListIngestJobs": (
+        pb.ListIngestJobsRequest(user_id="u1"),
+        USER
+        | {
+            "states[0]": (0, *UNKNOWN_ENUM),
+            "conversation_id": NAME,
+            "turn_id": NAME,
+            "page_size": (-1,),
+            "page_token": BAD_TOKEN,
+        },
+    ),
+    "RetryIngestJob": (
+        pb.RetryIngestJobRequest(user_id="u1", request_id="r", job_id="j"),
+        MUTATION | {"job_id": REQUIRED_ID},
+    ),
 }
 NOT_YET = (
     "ListMemoryHistory",
     "RevertMemory",
-    "IngestTurn",
     "DryRunIngest",
-    "GetIngestJob",
-    "ListIngestJobs",
-    "RetryIngestJob",
 )
 
 
@@ -157,7 +196,8 @@ def spoiled(request: Any, path: str, value: Any) -> Any:
     *steps, last = path.split(".")
     target = copy
     for step in steps:
-        target = getattr(target, step)
+        target = getattr(target, step.removesuffix("[0]"))
+        target = target[0] if step.endswith("[0]") else target
     if last.endswith("[0]"):
         values = getattr(target, last[:-3])
         del values[:]
@@ -211,7 +251,7 @@ async def test_bad_fields_are_named_and_nothing_is_stored(memory_server: Any) ->
 
 
 def _rows(connection: Connection) -> int:
-    tables = (memories, memory_requests, memory_user_states)
+    tables = (memories, memory_requests, memory_user_states, memory_jobs)
     counts = [connection.scalar(select(func.count()).select_from(table)) for table in tables]
     return sum(count or 0 for count in counts)
 
@@ -227,6 +267,9 @@ def _rows(connection: Connection) -> int:
         ("BatchGetMemories", "memory_ids", 0, "m"),
         ("Retrieve", "memory_types", 5, pb.MEMORY_TYPE_FACT),
         ("ListMemories", "memory_types", 5, pb.MEMORY_TYPE_FACT),
+        ("IngestTurn", "messages", 65, SAID),
+        ("IngestTurn", "messages", 0, SAID),
+        ("ListIngestJobs", "states", 5, pb.JOB_STATE_DONE),
     ],
 )
 async def test_counts_are_bounded(
