@@ -24,6 +24,7 @@ def test_the_defaults_run_on_a_fresh_machine() -> None:
     assert (settings.memory_target, settings.memory_cut) == ("127.0.0.1:9088", "gate")
     assert settings.inject_render_mode == "typed_v2"
     assert (settings.recall_timeout, settings.heartbeat, settings.resume_grace) == (0.8, 1.0, 0.0)
+    assert (settings.relay, settings.relay_lease, settings.relay_max_tries) == (True, 30.0, 20)
     assert settings.instructions() == SYSTEM_PROMPT
 
 
@@ -32,6 +33,8 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AGENT_LLM_MODEL", "")
     monkeypatch.setenv("MEMORY_SERVICE_TOKEN", "shared")
     monkeypatch.setenv("AGENT_RECALL_TIMEOUT", "0.3")
+    monkeypatch.setenv("AGENT_RELAY", "off")
+    monkeypatch.setenv("AGENT_RELAY_POLL", "2")
 
     settings = AgentSettings()
 
@@ -39,6 +42,7 @@ def test_the_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not settings.on_sqlite
     assert settings.memory_token.get_secret_value() == "shared"
     assert settings.recall_timeout == 0.3
+    assert (settings.relay, settings.relay_poll) == (False, 2.0)
     assert settings.llm_model == ""
 
 
