@@ -1,5 +1,7 @@
 """The extractor that needs no model: rules for explicit statements, English and Chinese."""
 
+import asyncio
+
 from memory_service.domain.ingest import Extraction, Turn
 from memory_service.domain.rules.read import read_turn
 
@@ -12,4 +14,4 @@ class RulesExtractor:
 
     async def extract(self, turn: Turn) -> Extraction:
         """Read what the user stated outright; what needs understanding is left out."""
-        return read_turn(turn)
+        return await asyncio.to_thread(read_turn, turn)  # a long turn may take half a second

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
+from itertools import chain
 
 from memory_service.domain.dates.mention import Mention
 from memory_service.domain.dates.resolve import end_of_day, mentions, with_note
@@ -53,10 +54,11 @@ def read_turn(turn: Turn) -> Extraction:
     """Give at most three facts out of the user's own words, in their order, and the intent."""
     own = [message for message in turn.messages if message.role is Role.USER]
     facts: dict[tuple[MemoryType, str], Fact] = {}
-    for message in own:
-        for fact in _facts(message):
-            facts.setdefault((fact.memory_type, normalize(fact.content)), fact)
-    kept = tuple(facts.values())[:MOST_FACTS]
+    for fact in chain.from_iterable(map(_facts, own)):
+        facts.setdefault((fact.memory_type, normalize(fact.content)), fact)
+        if len(facts) == MOST_FACTS:
+            break
+    kept = tuple(facts.values())
     return Extraction(intent=_intent(own, kept), facts=kept)
 
 

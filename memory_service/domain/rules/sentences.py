@@ -44,11 +44,12 @@ def own_sentences(message: str) -> Iterator[Sentence]:
 
     Left out are code, quoted lines, lists, letters, what follows a line that ends in a colon,
     sentences that begin inside quotation marks, and those of more than 500 characters. A message
-    of more than 1,000 characters counts as pasted: only its first and its last line are read.
+    of more than 1,000 characters counts as pasted: only its first and its last line are read,
+    if they are no longer than a sentence may be.
     """
     lines = list(_own_lines(message))
     if len(message) > PASTED_FROM:
-        lines = lines[:1] + lines[1:][-1:]
+        lines = [line for line in lines[:1] + lines[1:][-1:] if len(line) <= LONGEST]
     for line in lines:
         yield from _sentences(line)
 
