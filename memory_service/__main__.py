@@ -48,7 +48,33 @@ def _parser() -> argparse.ArgumentParser:
     ):
         command = commands.add_parser(name, help=text)
         command.add_argument("--json", action="store_true", help="print JSON")
+    _add_upkeep(commands)
     return parser
+
+
+def _add_upkeep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add what the worker does by itself, and what moves a user's memories."""
+    sweep = commands.add_parser("sweep", help="delete what has expired, archive duplicates")
+    sweep.add_argument("what", nargs="?", choices=("expired", "duplicates"), help="only these")
+    sweep.add_argument("--dry-run", action="store_true", help="only tell which are duplicates")
+    sweep.add_argument("--user", default="", help="only duplicates of this user")
+    commands.add_parser("purge", help="remove for good what was deleted long ago")
+    reconcile = commands.add_parser(
+        "reconcile", help="compare the database with the index, and mend the index"
+    )
+    reconcile.add_argument("--user", default="", help="only this user")
+    drop = commands.add_parser(
+        "drop-collection", help="drop collections of embedders that are no longer used"
+    )
+    drop.add_argument("name", nargs="*", help="which; without one they are listed")
+    drop.add_argument("--old", action="store_true", help="all but the one in use")
+    export = commands.add_parser("export", help="write a user's memories to stdout as JSON lines")
+    export.add_argument("--user", required=True)
+    imports = commands.add_parser("import", help="store memories from stdin, as export wrote them")
+    imports.add_argument("--user", required=True)
+    imports.add_argument("--request-id", default="", help="the same one goes on where it broke off")
+    for command in (sweep, commands.choices["purge"], reconcile, drop, imports):
+        command.add_argument("--json", action="store_true", help="print JSON")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,14 @@ import gc
 import json
 import logging
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack
 from dataclasses import asdict
+from typing import Any
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from memory_service import transfer_commands, upkeep_commands
 from memory_service.adapters.embedder_local import EmbedderMissing
 from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
 from memory_service.app import migrate, open_app, server_settings
@@ -157,11 +159,32 @@ def _line(progress: Progress) -> str:
     return said + (": ready" if progress.ready else "")
 
 
-_COMMANDS: dict[str, Callable[[Settings, argparse.Namespace], int]] = {
+Command = Callable[[Settings, argparse.Namespace], int]
+
+
+def _prepared(work: Callable[[Settings, argparse.Namespace], Coroutine[Any, Any, int]]) -> Command:
+    """Make a command of what works on data that is there."""
+
+    def command(settings: Settings, options: argparse.Namespace) -> int:
+        _configure_logging(settings)
+        if settings.on_sqlite:
+            migrate(settings)
+        return loop.run(work(settings, options))
+
+    return command
+
+
+_COMMANDS: dict[str, Command] = {
     "serve": _serve,
     "worker": _worker,
     "migrate": _migrate,
     "reindex": _reindex,
+    "sweep": _prepared(upkeep_commands.sweep),
+    "purge": _prepared(upkeep_commands.purge_old),
+    "reconcile": _prepared(upkeep_commands.reconcile_index),
+    "drop-collection": _prepared(upkeep_commands.drop_collections),
+    "export": _prepared(transfer_commands.export),
+    "import": _prepared(transfer_commands.import_lines),
 }
 
 

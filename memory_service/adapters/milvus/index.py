@@ -42,6 +42,7 @@ class MilvusIndex:
     ) -> None:
         self.collection = layout.collection_name(address.namespace, fingerprint)
         self.lite = address.lite
+        self._namespace = address.namespace
         self._dims = dims
         self._collections = collections
         self._timeouts = timeouts or Timeouts()
@@ -107,9 +108,35 @@ class MilvusIndex:
             Lane.SEARCH, self._timeouts.write, partial(self._ids, expression=expression)
         )
 
+    async def others(self) -> Sequence[str]:
+        """Name the collections of other embedders in our namespace. Raises IndexUnavailable."""
+        return await self._connection.call(Lane.WRITE, self._timeouts.write, self._others)
+
+    async def drop(self, collection: str) -> None:
+        """Drop a collection of another embedder, for good.
+
+        Raises ValueError for any other collection, and IndexUnavailable.
+        """
+        if not self._is_other(collection):
+            message = f"{collection} is no collection of another embedder"
+            raise ValueError(message)
+        wait = self._timeouts.write
+        inside = self._timeouts.inside(wait)
+        await self._connection.call(
+            Lane.WRITE, wait, lambda client: client.drop_collection(collection, timeout=inside)
+        )
+
     async def close(self) -> None:
         """Let go of it; calls on their way end with IndexUnavailable or are cancelled."""
         await self._connection.close()
+
+    def _others(self, client: "MilvusClient") -> list[str]:
+        wait = self._timeouts.inside(self._timeouts.write)
+        return sorted(filter(self._is_other, client.list_collections(timeout=wait)))
+
+    def _is_other(self, collection: str) -> bool:
+        ours = layout.collection_name(self._namespace, "_").removesuffix("_")
+        return collection.startswith(ours) and collection != self.collection
 
     async def _check_ready(self) -> None:
         """Raise IndexUnavailable "reindexing" unless the ready mark is there, or was just now."""
