@@ -117,13 +117,9 @@ def _our_python(command: list[str]) -> list[str]:
 
 
 def _host_environment() -> dict[str, str]:
-    """Keep what a process needs to run here, and the settings of coverage."""
-    kept = ("PATH", "HOME", "TMPDIR", "LANG")
-    return {
-        name: value
-        for name, value in os.environ.items()
-        if name in kept or name.startswith("COVERAGE_")
-    }
+    """Keep what a process needs to run here."""
+    kept = ("PATH", "HOME", "TMPDIR", "LANG", "PYTHONPATH")
+    return {name: value for name, value in os.environ.items() if name in kept}
 
 
 def read_env(path: Path) -> dict[str, str]:

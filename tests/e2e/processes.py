@@ -17,7 +17,10 @@ ROOT = Path(__file__).parents[2]
 CLOSED = "127.0.0.1:1"
 """Nothing listens there."""
 
-_OURS = ("MEMORY_", "AGENT_", "GATEWAY_")
+_NOT_INHERITED = ("MEMORY_", "AGENT_", "GATEWAY_", "COVERAGE_")
+"""Settings of ours; and coverage, which costs a program a third of its time: the lines that run
+here run in the tests of tests/integration as well."""
+
 _Answer = TypeVar("_Answer")
 
 
@@ -32,6 +35,11 @@ def poll(
     return answer
 
 
+def clean_environment() -> dict[str, str]:
+    """Give the environment of the tests without what a program must not inherit."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(_NOT_INHERITED)}
+
+
 class Program:
     """One of our packages as a process of its own, always at the same address.
 
@@ -42,8 +50,7 @@ class Program:
         self.address = f"127.0.0.1:{free_port()}"
         self.log = folder / f"{package}.log"
         self._package = package
-        inherited = {k: v for k, v in os.environ.items() if not k.startswith(_OURS)}
-        self._environment = {**inherited, listen: self.address, **knobs}
+        self._environment = {**clean_environment(), listen: self.address, **knobs}
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 

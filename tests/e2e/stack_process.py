@@ -1,6 +1,5 @@
 """`memory-stack up` as a real process, and the gateway as a program of its own."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -9,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from stack.processes import http_ready
-from tests.e2e.processes import ROOT, Program, poll
+from tests.e2e.processes import ROOT, Program, clean_environment, poll
 from tests.services.mariadb import free_port
 
-_OURS = ("MEMORY_", "AGENT_", "GATEWAY_")
 _LAST_WORDS = "Ctrl-C stops everything."
 
 
@@ -25,7 +23,7 @@ class Stack:
         self.data = folder / "data"
         self._ports = {"--memory-port": memory, "--agent-port": agent, "--gateway-port": gateway}
         self._arguments = arguments
-        self._environment = _clean_environment() | knobs
+        self._environment = clean_environment() | knobs
         self._folder = folder
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -132,7 +130,3 @@ def gone(pid: int) -> bool:
 def state(pid: int) -> str:
     """Give a process's state: R, S, T (stopped), …"""
     return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-
-
-def _clean_environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}

@@ -7,19 +7,9 @@ import pytest
 
 from rpc.errors import read_failure
 from tests.e2e.memories import contents, user_of
-from tests.e2e.processes import CLOSED, memory_program, poll
+from tests.e2e.processes import memory_program, poll
 from tests.services.mariadb import MariaDB
 from tests.services.milvus import Milvus
-
-
-def test_others_may_not_reach_a_service_without_a_token(tmp_path: Path) -> None:
-    with memory_program(tmp_path) as program:
-        for listen in ("0.0.0.0:0",):
-            refused = program.run("serve", MEMORY_LISTEN=listen)
-            assert refused.returncode == 2
-            (line,) = refused.stderr.splitlines()
-            assert "without a service token" in line
-        assert not (tmp_path / "memory.db").exists()
 
 
 def test_calls_without_the_token_are_unauthenticated(tmp_path: Path) -> None:
@@ -35,24 +25,6 @@ def test_calls_without_the_token_are_unauthenticated(tmp_path: Path) -> None:
                         call()
                     assert read_failure(refused.value).code is grpc.StatusCode.UNAUTHENTICATED
         assert "s3cret" not in program.log.read_text()
-
-
-@pytest.mark.parametrize(
-    ("what", "knobs"),
-    [
-        ("SQLite", {"MEMORY_MILVUS_URI": f"http://{CLOSED}"}),
-        ("embedded Milvus", {"MEMORY_DATABASE_URL": f"mysql+pymysql://root@{CLOSED}/none"}),
-    ],
-)
-def test_what_serves_one_process_only_says_so(
-    what: str, knobs: dict[str, str], tmp_path: Path
-) -> None:
-    with memory_program(tmp_path, **knobs) as program:
-        refused = program.run("serve", "--workers", "2")
-        assert refused.returncode == 2
-        (line,) = refused.stderr.splitlines()
-        assert f"{what} serves one process" in line
-        assert not (tmp_path / "memory.db").exists()
 
 
 @pytest.mark.mariadb

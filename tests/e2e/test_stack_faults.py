@@ -74,7 +74,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
     """The three on the embedded default, with a model."""
     folder = tmp_path_factory.mktemp("faults")
     model = Model()
-    with memory_program(folder, MEMORY_EMBEDDER="use") as memory:
+    with memory_program(folder) as memory:
         knobs = {
             "AGENT_DATA_DIR": str(folder),
             "AGENT_MEMORY_TARGET": memory.address,

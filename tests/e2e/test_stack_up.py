@@ -237,7 +237,7 @@ def test_a_program_that_dies_ends_the_stack_in_one_line(running: Stack) -> None:
 
 
 def test_ctrl_c_while_it_starts_stops_it_at_once(tmp_path: Path) -> None:
-    stack = Stack(tmp_path)
+    stack = Stack(tmp_path, MEMORY_EMBEDDER="hash", MEMORY_MILVUS_URI="off")
     stack.begin()
     try:
         programs = poll(stack.programs, lambda found: len(found) == 3)

@@ -25,6 +25,9 @@ class MemoryServer:
     address: str
 
 
+LONG = "." * 16_000
+"""Nearly as long as a content may be, and without a word, so that the embedder has no work."""
+
 Serve = Callable[..., AbstractAsyncContextManager[MemoryServer]]
 
 
@@ -64,6 +67,13 @@ def database_knobs(request: pytest.FixtureRequest) -> dict[str, Any]:
     if request.param == "sqlite":
         return {}
     return {"database_url": request.getfixturevalue("mariadb_server").url()}
+
+
+@pytest.fixture
+async def memory_server_on_sqlite(serve_memory: Serve) -> AsyncIterator[MemoryServer]:
+    """Serve with the same on SQLite alone, for what is the same on every database."""
+    async with serve_memory() as server:
+        yield server
 
 
 @pytest.fixture

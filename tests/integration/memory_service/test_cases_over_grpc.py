@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memory_service.v1 import memory_pb2 as pb
-from tests.integration.memory_service.conftest import Serve
+from tests.integration.memory_service.conftest import LONG, Serve
 
 FACT, CONSTRAINT, PREFERENCE, TODO = (
     pb.MEMORY_TYPE_FACT,
@@ -154,13 +154,12 @@ async def indexed_or_failed(server: Any) -> None:
     pytest.fail("the index was never told")
 
 
-async def test_a_list_of_long_memories_comes_in_pages_that_fit(memory_server: Any) -> None:
-    sent = 0
+async def test_a_list_of_long_memories_comes_in_pages_that_fit(
+    memory_server_on_sqlite: Any,
+) -> None:
+    memory_server, sent = memory_server_on_sqlite, 0
     for _ in range(2):
-        made = [
-            pb.Memory(memory_type=FACT, content=f"{sent + n:04} " + "x" * 16_000)
-            for n in range(120)
-        ]
+        made = [pb.Memory(memory_type=FACT, content=f"{sent + n:04} {LONG}") for n in range(120)]
         await create_all(memory_server, "u1", made)
         sent += len(made)
     request = pb.ListMemoriesRequest(user_id="u1", page_size=5_000)

@@ -12,6 +12,7 @@ from google.protobuf.json_format import MessageToDict
 
 from memory_service.v1 import memory_pb2 as pb
 from rpc.errors import Failure, read_failure
+from tests.integration.memory_service.conftest import LONG
 
 FACT = pb.MEMORY_TYPE_FACT
 CONSTRAINT = pb.MEMORY_TYPE_CONSTRAINT
@@ -198,11 +199,12 @@ async def test_a_batch_gives_each_item_its_outcome(memory_server: Any) -> None:
 
 
 async def test_a_batch_whose_answer_would_be_too_large_says_so_for_the_rest(
-    memory_server: Any,
+    memory_server_on_sqlite: Any,
 ) -> None:
+    memory_server = memory_server_on_sqlite
     request = pb.BatchCreateMemoriesRequest(user_id="u1", request_id=fresh())
     request.memories.extend(
-        pb.Memory(memory_type=FACT, content=f"{number} " + "x" * 16_000) for number in range(235)
+        pb.Memory(memory_type=FACT, content=f"{number} {LONG}") for number in range(235)
     )
     assert request.ByteSize() < 4 * 1024 * 1024
     answer = await memory_server.stub.BatchCreateMemories(request)

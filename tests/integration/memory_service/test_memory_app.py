@@ -17,6 +17,7 @@ from memory_service.settings import Settings
 from memory_service.v1 import memory_pb2 as pb
 from rpc.errors import read_failure
 from tests.fakes.embedder import FakeEmbedder
+from tests.integration.memory_service.conftest import LONG
 
 FACT = pb.MEMORY_TYPE_FACT
 
@@ -138,7 +139,7 @@ async def test_an_embedder_that_is_away_costs_no_write_and_is_told(
 async def test_answers_stay_under_their_limit(serve_memory: Any) -> None:
     async with serve_memory(milvus_uri="off") as server:
         for number in range(6):
-            contents = [f"tea {number} {place} " + "é" * 8_000 for place in range(40)]
+            contents = [f"tea {number} {place} {LONG}" for place in range(40)]
             await remember(server, *contents)
         request = pb.BatchRetrieveRequest(user_id="u1")
         for _ in range(2):
@@ -155,7 +156,7 @@ async def test_many_memories_too_large_together_are_not_given(serve_memory: Any)
         wide = {"k": list(range(10)) * 95}
         ids = []
         for number in range(95):
-            memory = pb.Memory(memory_type=FACT, content=f"{number} " + "x" * 16_000)
+            memory = pb.Memory(memory_type=FACT, content=f"{number} {LONG}")
             memory.event_ids.extend(f"{place:0128}" for place in range(100))
             memory.metadata.update(wide)
             answer = await server.stub.CreateMemory(
