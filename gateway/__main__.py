@@ -1,6 +1,6 @@
 """Command line of the gateway.
 
-Exit codes: 0 done, 1 failed, 2 the command line or a setting is not acceptable.
+Exit codes: 0 done, 1 failed, 2 the command line or a setting is not acceptable, 130 interrupted.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from pathlib import Path
 from gateway import commands
 from gateway.settings import GatewaySettings
 from rpc.knobs import BAD_SETTINGS, read
+from rpc.lines import interrupted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -19,7 +20,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     settings = read(GatewaySettings, "gateway")
     if settings is None:
         return BAD_SETTINGS
-    return commands.run(options, settings)
+    try:
+        return commands.run(options, settings)
+    except KeyboardInterrupt:
+        return interrupted("gateway")
 
 
 def _parser() -> argparse.ArgumentParser:

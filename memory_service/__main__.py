@@ -1,6 +1,6 @@
 """Command line of the memory service.
 
-Exit codes: 0 done, 1 failed, 2 the command line or a setting is not acceptable.
+Exit codes: 0 done, 1 failed, 2 the command line or a setting is not acceptable, 130 interrupted.
 """
 
 import argparse
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from memory_service.settings import Settings
 from rpc.knobs import BAD_SETTINGS, count, read, show
+from rpc.lines import interrupted
 
 DONE = 0
 
@@ -26,9 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.command == "config":
         show(settings, as_json=options.json)
         return DONE
-    from memory_service import commands  # noqa: PLC0415 — numpy must not be imported before this
+    try:
+        from memory_service import commands  # noqa: PLC0415 — numpy must not be imported before
 
-    return commands.run(options, settings)
+        return commands.run(options, settings)
+    except KeyboardInterrupt:
+        return interrupted("memory-service")
 
 
 def _parser() -> argparse.ArgumentParser:

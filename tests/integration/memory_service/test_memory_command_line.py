@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from memory_service.__main__ import main
 from memory_service.v1 import memory_pb2 as pb
 from memory_service.v1 import memory_pb2_grpc
+from tests.services.mariadb import MariaDB
 
 ANNOUNCED = "listening on "
 
@@ -187,6 +189,53 @@ def test_a_database_that_does_not_answer_ends_migrate_with_one_line(
     assert said.startswith("memory-service: the database does not do it: ")
     assert said.count("\n") == 1
     assert "hush" not in said
+
+
+@pytest.fixture
+def interrupting() -> Iterator[str]:
+    """Give the address of a database that is silent, and where whoever connects meets Ctrl-C."""
+
+    def interrupt() -> None:
+        listener.accept()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        waiting = threading.Thread(target=interrupt)
+        waiting.start()
+        yield f"mysql+pymysql://ann@127.0.0.1:{listener.getsockname()[1]}/memory?connect_timeout=1"
+        waiting.join()
+
+
+@pytest.mark.usefixtures("_environment")
+@pytest.mark.parametrize("command", ["migrate", "reindex"])
+def test_ctrl_c_ends_a_command_with_one_line_and_code_130(
+    command: str,
+    interrupting: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("MEMORY_DATABASE_URL", interrupting)
+    assert main([command]) == 130
+    assert capsys.readouterr().err.splitlines()[-1] == "memory-service: interrupted"
+
+
+@pytest.mark.usefixtures("_environment")
+def test_reindex_fills_a_new_folder_with_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reindex"]) == 0
+    assert capsys.readouterr().out == "0 of 0 memories: ready\n"
+
+
+@pytest.mark.mariadb
+@pytest.mark.usefixtures("_environment")
+def test_reindex_of_a_database_without_the_schema_says_what_to_run(
+    mariadb_server: MariaDB, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMORY_DATABASE_URL", mariadb_server.url())
+    assert main(["reindex"]) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    said = [line for line in captured.err.splitlines() if line.startswith("memory-service: ")]
+    assert said == ["memory-service: the schema is not current: run `memory-service migrate` first"]
 
 
 @pytest.mark.usefixtures("_environment")
