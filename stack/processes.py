@@ -1,6 +1,7 @@
 """Starting programs, waiting until they are ready, and ending them."""
 
 import http.client
+import os
 import signal
 import subprocess
 import sys
@@ -18,10 +19,14 @@ READY_WITHIN = 120.0
 STOP_WITHIN = 20.0
 LOOK_EVERY = 0.1
 
+_BOUND = (sys.executable, "-IS", str(Path(__file__).with_name("child.py")))
+"""Begins the command of what ends with this process; nothing but the standard library is loaded."""
+
 
 class Processes:
     """The programs that were started, ended in reverse order. They log into a folder.
 
+    On Linux they also end when this process is killed; see child.
     Each is waited for at most so many seconds, and ended by force after so many.
     """
 
@@ -76,7 +81,7 @@ class Processes:
     def _run(self, program: Program, command: str) -> "subprocess.Popen[bytes]":
         with self._log(program).open("ab") as log:
             return subprocess.Popen(  # noqa: S603 — our own module, no shell
-                [sys.executable, "-m", program.module, command],
+                [*_BOUND, str(os.getpid()), "-m", program.module, command],
                 env=dict(program.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -12,6 +12,7 @@ import pytest
 from stack.failures import StartFailed, Stopped
 from stack.plan import Program
 from stack.processes import Processes, http_ready
+from tests.e2e.processes import ROOT, poll
 from tests.services.mariadb import free_port
 
 PROGRAM = """
@@ -152,6 +153,35 @@ def test_a_program_that_does_not_stop_is_killed_and_that_is_said(
 def test_a_program_that_was_killed_is_told_by_its_signal(processes: Processes, make: Make) -> None:
     line = refusal(processes, make("os.kill(os.getpid(), signal.SIGKILL)"))
     assert line.startswith("gateway ended by itself (SIGKILL), see ")
+
+
+KILLED = """
+import os, sys, threading, time
+from pathlib import Path
+from stack.plan import Program
+from stack.processes import Processes
+logs, module, address = sys.argv[1:]
+program = Program("gateway", module, address, os.environ, migrates=False)
+Processes(Path(logs), threading.Event()).start([program])
+print("up", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends the children of the killed")
+def test_a_program_ends_with_a_stack_that_is_killed(make: Make, tmp_path: Path) -> None:
+    program = make()
+    path = os.pathsep.join((program.environment["PYTHONPATH"], str(ROOT)))
+    with subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path / "logs"), MODULE, program.address],
+        env={**program.environment, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+    ) as stack:
+        assert stack.stdout is not None
+        assert stack.stdout.readline() == b"up\n"
+        assert http_ready(program.address)
+        stack.kill()
+    poll(lambda: http_ready(program.address), lambda ready: not ready)
 
 
 def test_what_is_no_http_server_is_not_ready(make: Make) -> None:
