@@ -41,7 +41,8 @@ class Cosines:
     ) -> Evidence:
         """Give the evidence. Raises StoreUnavailable."""
         if embedded.vector is None:
-            return Evidence(held=held, state=LegState.FAILED, reasons=(embedded.failure,))
+            reasons = (embedded.failure, *embedded.notes)
+            return Evidence(held=held, state=LegState.FAILED, reasons=reasons)
         if nearest.failure:
             whole = await self._working_sets.at(
                 request.view.state, request.view.untold, whole=True, until=request.until.rows
@@ -68,7 +69,7 @@ class Cosines:
         Without those embeddings in time spare serves the keywords.
         """
         if held is None or embedded.vector is None:
-            reasons = (failure or TIMEOUT,)
+            reasons = (failure or TIMEOUT, *embedded.notes)
             return Evidence(held=spare, state=LegState.FAILED, reasons=reasons)
         bare = held.bare - request.view.untold.keys()
         await self._complete(request, held, request.pending | bare)

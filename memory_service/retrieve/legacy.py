@@ -59,10 +59,10 @@ class LegacyMode:
     async def _nearest(self, request: Request, embedding: asyncio.Task[Embedded]) -> _Found:
         embedded = await embedding
         if embedded.vector is None:
-            return (), _told(request, LegState.FAILED, (embedded.failure,))
+            return (), _told(request, LegState.FAILED, (embedded.failure, *embedded.notes))
         cosines, rows = await self._cosines(request, embedded.vector)
         if isinstance(cosines, str):
-            return (), _told(request, LegState.FAILED, (cosines,))
+            return (), _told(request, LegState.FAILED, (cosines, *embedded.notes))
         found = [
             Candidate(
                 memory=row.memory,

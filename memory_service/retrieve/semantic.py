@@ -27,7 +27,7 @@ _KNOWN_TYPES = frozenset(MemoryType) - {MemoryType.UNKNOWN}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Embedded:
-    """A query's unit vector, or why there is none; notes tell what it does not cover."""
+    """A query's unit vector, or why there is none; notes tell what it does not cover, or would."""
 
     vector: Vector | None = None
     failure: str = ""
@@ -66,20 +66,19 @@ class SemanticLeg:
     async def embed(self, text: str, *, until: float) -> Embedded:
         """Embed the beginning of a query."""
         beginning = text.encode()[: self._settings.query_bytes].decode(errors="ignore")
-        notes = [QUERY_CUT] if len(beginning) < len(text) else []
-        if self._embedder.lexical:
-            notes.append(LEXICAL)
+        notes = (QUERY_CUT,) if len(beginning) < len(text) else ()
+        notes += (LEXICAL,) if self._embedder.lexical else ()
         try:
             async with asyncio.timeout_at(until):
                 vectors = await self._embedder.embed_queries([beginning])
         except EmbedderUnavailable as error:
-            return Embedded(failure=error.cause)
+            return Embedded(failure=error.cause, notes=notes)
         except TimeoutError:
-            return Embedded(failure=TIMEOUT)
+            return Embedded(failure=TIMEOUT, notes=notes)
         vector = _direction(vectors[0])
         if vector is None:
-            return Embedded(failure=NO_VECTOR)
-        return Embedded(vector=vector, notes=tuple(notes))
+            return Embedded(failure=NO_VECTOR, notes=notes)
+        return Embedded(vector=vector, notes=notes)
 
     async def with_vectors(self, rows: Sequence[StoredRow], *, until: float) -> Sequence[StoredRow]:
         """Give the rows that have an embedding, after embedding some of those that have none."""

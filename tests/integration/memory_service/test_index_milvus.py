@@ -383,6 +383,27 @@ async def test_sql_that_does_not_answer_is_not_taken_for_a_ready_mark(folder: Pa
             await index.search(unit(0), U1, limit=5)
 
 
+class Breaking(FakeMemoryStore):
+    """Fails once in a way that nobody foresaw."""
+
+    broken = False
+
+    async def ready(self, collection: str) -> bool:
+        if not self.broken:
+            self.broken = True
+            message = "nobody foresaw this"
+            raise RuntimeError(message)
+        return await super().ready(collection)
+
+
+async def test_an_opening_that_died_holds_up_nobody_and_is_begun_again(folder: Path) -> None:
+    store = Breaking(clock=FakeClock(), new_id=FakeIds())
+    async with opened(folder, store=store) as index:
+        assert store.broken
+        assert await cause(index) == "unavailable"
+        assert await recovered(index) == []
+
+
 async def test_a_row_that_milvus_cannot_take_is_refused_and_the_index_goes_on(
     milvus: Milvus,
 ) -> None:

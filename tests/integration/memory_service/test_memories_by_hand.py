@@ -233,6 +233,15 @@ async def test_an_update_changes_what_its_mask_names_only(memory_server: Any) ->
     assert [item.memory.content for item in found.items] == ["Likes coffee."]
 
 
+async def test_a_deleted_memory_is_not_updated(memory_server: Any) -> None:
+    made = await create(memory_server, "Likes tea.")
+    request = pb.DeleteMemoryRequest(user_id="u1", request_id=fresh(), memory_id=made.memory_id)
+    gone = (await memory_server.stub.DeleteMemory(request)).memory
+    refused = await failure(update(memory_server, gone, "title", title="new"))
+    assert refused.code is grpc.StatusCode.FAILED_PRECONDITION
+    assert refused.reason == "MEMORY_NOT_IN_USE"
+
+
 async def test_a_stale_update_is_aborted_and_a_double_one_exists_already(
     memory_server: Any,
 ) -> None:

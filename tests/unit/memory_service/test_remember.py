@@ -15,6 +15,7 @@ from memory_service.domain.errors import (
     InvalidRequest,
     MemoryNotAllowed,
     MemoryNotFound,
+    MemoryNotInUse,
     RequestIdReused,
     StaleVersion,
 )
@@ -260,6 +261,19 @@ async def test_an_update_may_not_say_what_another_active_memory_says(room: Room)
         await room.update(other, request="r3", content="likes TEA.")
     after = await room.update(other, "r4", content="likes TEA.", status=MemoryStatus.ARCHIVED)
     assert after.status is MemoryStatus.ARCHIVED
+
+
+@pytest.mark.parametrize("status", [MemoryStatus.DELETED, MemoryStatus.SUPERSEDED])
+async def test_a_memory_out_of_use_is_not_changed_but_restored(
+    room: Room, status: MemoryStatus
+) -> None:
+    before = (await room.create()).memory
+    gone = await room.update(before, status=status)
+    with pytest.raises(MemoryNotInUse):
+        await room.update(gone, request="r3", importance=0.2)
+    assert await room.browse.get("u1", before.memory_id) == gone
+    restored = await room.restore(before.memory_id)
+    assert (await room.update(restored, request="r4", importance=0.2)).importance == 0.2
 
 
 async def test_an_update_of_words_that_change_meanwhile_stores_no_wrong_embedding(

@@ -15,7 +15,7 @@ from memory_service.domain.model import (
     Scope,
     UserSettings,
 )
-from memory_service.domain.recall import Answer, Cut, DropReason, Leg, LegState, TypeBudgets
+from memory_service.domain.recall import Answer, Cut, DropReason, Leg, LegState, Mode, TypeBudgets
 from tests.builders.memories import memory
 from tests.builders.retrieving import QUICK, Scene, ids, leg
 
@@ -235,6 +235,25 @@ async def test_a_long_query_is_embedded_in_part_and_that_is_noted() -> None:
     assert leg(answer, Leg.SEMANTIC).reason == "query_cut"
     assert ids(answer) == ["m2"]
     assert not answer.degraded
+
+
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.LEGACY])
+async def test_a_long_query_is_noted_also_where_it_could_not_be_embedded(mode: Mode) -> None:
+    scene = Scene()
+    await scene.known(TEA)
+    scene.embedder.down = "unavailable"
+    answer = await scene.ask("茶" * 3000 + " green tea", mode=mode)
+    assert leg(answer, Leg.SEMANTIC).state is LegState.FAILED
+    assert leg(answer, Leg.SEMANTIC).reason == "unavailable,query_cut"
+
+
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.LEGACY])
+async def test_a_long_query_is_noted_also_where_the_index_failed(mode: Mode) -> None:
+    scene = Scene()
+    await scene.known(TEA)
+    scene.index.down = "unavailable"
+    answer = await scene.ask("茶" * 3000 + " green tea", mode=mode)
+    assert leg(answer, Leg.SEMANTIC).reason == "unavailable,query_cut"
 
 
 async def test_a_lexical_embedder_is_noted() -> None:

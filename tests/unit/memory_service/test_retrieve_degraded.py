@@ -208,7 +208,7 @@ async def test_an_answer_waits_for_the_revision_that_the_caller_knows(mode: Mode
 async def test_a_revision_that_does_not_come_is_told_as_such() -> None:
     scene = await scene_of_two()
     with pytest.raises(RevisionNotReached):
-        await scene.ask("snacks", min_revision=99, deadline=0.1)
+        await scene.ask("snacks", min_revision=99, deadline=0.5)
     assert scene.store.calls["view"] > 2
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from stack.compose_env import NAMES, write
-from stack.greeting import greeting
+from stack.greeting import Secrets, greeting
 from stack.plan import Addresses, programs
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +58,38 @@ def test_printed_commands_keep_what_a_shell_would_take_apart() -> None:
 def test_the_greeting_names_every_address_and_the_data_folder() -> None:
     text = greeting(Addresses("m:1", "a:2", "g:3"), Path("/d"), user="u", questions=("q?",))
     assert all(word in text for word in ("m:1", "a:2", "http://g:3", "/d", "curl -N", "grpcurl"))
+
+
+HUSH = {"GATEWAY_API_KEYS_FILE": "/own/hush.json", "MEMORY_SERVICE_TOKEN": "hush"}
+
+
+def greeted(environment: dict[str, str]) -> str:
+    secrets = Secrets.of(environment)
+    return greeting(Addresses(), Path("/d"), user="u", questions=("q?",), secrets=secrets)
+
+
+def test_examples_send_what_the_environment_asks_for_and_never_show_it() -> None:
+    text = greeted(HUSH)
+    (curl,) = re.findall(r"^curl .*?\n.*?$", text, re.MULTILINE)
+    (grpcurl,) = re.findall(r"^grpcurl .*$", text, re.MULTILINE)
+    assert "authorization: Bearer $GATEWAY_KEY" in shlex.split(curl)
+    assert "authorization: Bearer $MEMORY_SERVICE_TOKEN" in shlex.split(grpcurl.rstrip("\\"))
+    assert """f"Bearer {os.environ['MEMORY_SERVICE_TOKEN']}\"""" in text
+    assert "In the shell, GATEWAY_KEY must hold a key of this user" in text
+    assert "In the shell, MEMORY_SERVICE_TOKEN must hold the token" in text
+    assert "hush" not in text
+
+
+def test_examples_send_nothing_that_nobody_asks_for() -> None:
+    text = greeted({})
+    assert "Bearer" not in text
+    assert "must hold" not in text
+
+
+@pytest.mark.parametrize("environment", [{}, HUSH])
+def test_the_printed_python_client_is_python(environment: dict[str, str]) -> None:
+    (code,) = re.findall(r"<<'END'\n(.*?)\nEND$", greeted(environment), re.MULTILINE | re.DOTALL)
+    compile(code, "printed", "exec")
 
 
 def test_compose_env_writes_distinct_secrets_for_its_owner_only(tmp_path: Path) -> None:
