@@ -30,6 +30,22 @@ def show_drift(counts: Mapping[str, int]) -> None:
         INDEX_DRIFT.labels(kind).set(counts[kind])
 
 
+class Written:
+    """Called after each write of this process; tells those who would have to poll otherwise."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Callable[[], object]] = []
+
+    def listen(self, listener: Callable[[], object]) -> None:
+        """Call a listener, which neither waits nor fails, after each write from now on."""
+        self._listeners.append(listener)
+
+    def __call__(self) -> None:
+        """Tell all."""
+        for listener in self._listeners:
+            listener()
+
+
 class Worker:
     """Runs named loops; one that fails pauses, at first that many seconds, then twice as long."""
 

@@ -40,7 +40,7 @@ from memory_service.settings import Settings
 from memory_service.upkeep.erase import Erase
 from memory_service.upkeep.reindex import Backfill
 from memory_service.v1 import memory_pb2, memory_pb2_grpc
-from memory_service.worker import Worker
+from memory_service.worker import Worker, Written
 from rpc.ids import new_id, utc_now
 from rpc.server import Service
 
@@ -124,12 +124,14 @@ async def open_app(
     IndexBusy and IndexBroken, and ValueError for addresses that are none.
     """
     async with AsyncExitStack() as closing:
+        written = Written()
         store = open_memory_store(
             settings.database_address,
             clock=clock,
             new_id=new_id,
             threads=settings.database_threads,
             job_attempts=settings.job_max_attempts,
+            on_written=written,
         )
         closing.callback(store.close)
         embedder = make_embedder(settings)
@@ -167,7 +169,7 @@ async def open_app(
             retrieve_defaults=retrieve_defaults(settings),
             retrieve_timeout=settings.retrieve_timeout,
         )
-        loops = make_loops(settings, store, embedder, index, clock)
+        loops = make_loops(settings, store, embedder, index, clock, written)
         loops |= upkeep_loops(settings, store, index, erase, clock) | {"jobs": jobs.run}
         worker = Worker(loops)
         app = MemoryApp(store, embedder, index, use_cases, worker, is_stalled=jobs.stalled)

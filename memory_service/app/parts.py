@@ -17,7 +17,7 @@ from memory_service.retrieve import RetrieveSettings
 from memory_service.settings import OFF, Settings
 from memory_service.upkeep.reindex import Backfill, keep_ready
 from memory_service.upkeep.relay import IndexRelay, RelaySettings
-from memory_service.worker import INDEX_OUTBOX_DEPTH, Loop
+from memory_service.worker import INDEX_OUTBOX_DEPTH, Loop, Written
 from rpc.server import ServerSettings
 
 if TYPE_CHECKING:
@@ -115,11 +115,16 @@ def make_loops(
     embedder: ChosenEmbedder,
     index: "MilvusIndex | None",
     clock: Clock,
+    written: Written,
 ) -> dict[str, Loop]:
-    """Give what has to run beside the RPCs; without an index nothing has to be told."""
+    """Give what has to run beside the RPCs; without an index nothing has to be told.
+
+    The relay hears of the writes of this process, and polls for those of others.
+    """
     if index is None:
         return {}
     relay = make_relay(settings, store, embedder, index, clock)
+    written.listen(relay.notify)
     backfill = make_backfill(settings, store, embedder, index)
     return {"index_relay": relay.run, "index_backfill": lambda: keep_ready(backfill)}
 

@@ -66,7 +66,7 @@ class SemanticLeg:
     async def embed(self, text: str, *, until: float) -> Embedded:
         """Embed the beginning of a query."""
         beginning = text.encode()[: self._settings.query_bytes].decode(errors="ignore")
-        notes = (QUERY_CUT,) if len(beginning) < len(text) else ()
+        notes: tuple[str, ...] = (QUERY_CUT,) if len(beginning) < len(text) else ()
         notes += (LEXICAL,) if self._embedder.lexical else ()
         try:
             async with asyncio.timeout_at(until):

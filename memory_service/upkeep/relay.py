@@ -34,6 +34,8 @@ class RelaySettings:
     batch: int = 64
     lease: float = 60.0
     poll: float = 1.0
+    gather: float = 0.1
+    """Between hearing of a write and claiming, so that writes in a row make one batch."""
     first_wait: float = 0.5
     """Before a second try; doubles with each one, with jitter, up to longest_wait."""
     longest_wait: float = 15.0
@@ -100,6 +102,8 @@ class IndexRelay:
                     await self._pause(self._retry_in + 2 * self._settings.poll, self._stopping)
                 elif not claimed:
                     await self._pause(self._settings.poll, self._written)
+                    if self._written.is_set():
+                        await self._pause(self._settings.gather, self._stopping)
 
     async def step(self) -> int:
         """Settle what is visible by now, and tell one batch; gives how many notes were claimed.

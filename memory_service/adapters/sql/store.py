@@ -1,5 +1,6 @@
 """All of the memory service's SQL, opened from an address."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from database.access import Database
@@ -39,18 +40,25 @@ class SqlMemoryStore:
 
 
 def open_memory_store(
-    url: str, *, clock: Clock, new_id: NewId, threads: int = 8, job_attempts: int = 6
+    url: str,
+    *,
+    clock: Clock,
+    new_id: NewId,
+    threads: int = 8,
+    job_attempts: int = 6,
+    on_written: Callable[[], object] = lambda: None,
 ) -> SqlMemoryStore:
     """Give the store at an address; connects at first use. threads: calls at a time.
 
-    job_attempts: how many a job has before it is parked.
+    job_attempts: how many a job has before it is parked. on_written hears of each write of a
+    memory, a setting or a job, once it is committed.
     """
     engine = open_engine(url, pool_size=threads)
     database = Database(engine, unavailable=StoreUnavailable, threads=threads)
     return SqlMemoryStore(
         database=database,
         reader=SqlMemoryReader(database),
-        writer=SqlMemoryWriter(database, clock=clock),
+        writer=SqlMemoryWriter(database, clock=clock, on_written=on_written),
         history=SqlMemoryHistory(database),
         outbox=SqlIndexOutbox(database, new_id=new_id),
         collections=SqlCollections(database, clock=clock),

@@ -36,11 +36,14 @@ TOUCH = (
 
 
 class SqlMemoryWriter:
-    """MemoryWriter."""
+    """MemoryWriter. on_written is called once a write is committed."""
 
-    def __init__(self, database: Database, *, clock: Clock) -> None:
+    def __init__(
+        self, database: Database, *, clock: Clock, on_written: Callable[[], object]
+    ) -> None:
         self._database = database
         self._clock = clock
+        self._on_written = on_written
 
     async def once(
         self, user_id: str, key: RequestKey, work: Callable[[Transaction], bytes]
@@ -50,9 +53,11 @@ class SqlMemoryWriter:
         A connection lost while committing is no question either: run again, the request is either
         known or not.
         """
-        return await self._database.write(
+        answer = await self._database.write(
             lambda connection: self._once(connection, user_id, key, work), repeatable=True
         )
+        self._on_written()
+        return answer
 
     async def change(self, user_id: str, work: Callable[[Transaction], _T]) -> _T:
         """See MemoryWriter."""
@@ -61,7 +66,9 @@ class SqlMemoryWriter:
             raise_revision(connection, user_id)
             return work(SqlTransaction(connection, user_id, self._clock))
 
-        return await self._database.write(changed, repeatable=True)
+        outcome = await self._database.write(changed, repeatable=True)
+        self._on_written()
+        return outcome
 
     async def answered(self, user_id: str, request_id: str) -> bool:
         """See MemoryWriter."""

@@ -136,6 +136,16 @@ async def test_an_embedder_that_is_away_costs_no_write_and_is_told(
         assert state(answer, pb.RETRIEVE_LEG_SEMANTIC) == pb.SOURCE_STATE_FAILED
 
 
+async def test_a_memory_gets_into_the_index_without_waiting_for_a_poll(serve_memory: Any) -> None:
+    async with serve_memory(relay_poll=3600) as server:
+        for content in ("Likes tea.", "Likes coffee."):
+            await remember(server, content)
+            while await server.app.store.outbox.depth():  # noqa: ASYNC110 — told by nobody else
+                await asyncio.sleep(0.01)
+        stats = await server.stub.GetStats(pb.GetStatsRequest(user_id="u1"))
+        assert stats.memories_by_index_state["synced"] == 2
+
+
 async def test_answers_stay_under_their_limit(serve_memory: Any) -> None:
     async with serve_memory(milvus_uri="off") as server:
         for number in range(6):

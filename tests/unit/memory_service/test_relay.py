@@ -291,6 +291,20 @@ async def test_it_runs_until_it_is_stopped_and_wakes_after_a_write(world: World)
     assert world.depths == [0]
 
 
+async def test_writes_in_a_row_are_told_in_one_batch(world: World) -> None:
+    relay = world.another(poll=3600.0, gather=0.05)
+    running = asyncio.create_task(relay.run())
+    await until(lambda: world.store.calls["claim"] == 1)
+    for number in range(5):
+        world.keep(memory(f"m{number}"))
+        relay.notify()
+        await asyncio.sleep(0)
+    await until(lambda: len(world.index.rows) == 5)
+    assert world.index.calls["upsert"] == 1
+    relay.stop()
+    await running
+
+
 async def test_it_polls_without_being_told(world: World) -> None:
     relay = world.another(poll=0.001)
     running = asyncio.create_task(relay.run())
