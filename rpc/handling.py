@@ -80,6 +80,27 @@ class _Wrapped(grpc.GenericRpcHandler):
         return wrap(handler_call_details.method, handler, self._interceptors)
 
 
+class UnknownMethods(grpc.GenericRpcHandler):
+    """Ends calls of methods that nobody serves, with a reason as all others; to be added last.
+
+    Logs and metrics know them by one name: callers invent them.
+    """
+
+    def __init__(self, interceptors: tuple[Interceptor, ...]) -> None:
+        # Of the four kinds the one that waits for no message.
+        refusing: Handler = grpc.stream_stream_rpc_method_handler(_refuse)
+        self._handler = wrap("/unknown/unknown", refusing, interceptors)
+
+    def service(self, _details: grpc.HandlerCallDetails) -> Handler:
+        """Take whatever is left."""
+        return self._handler
+
+
+async def _refuse(_requests: Any, _context: Context) -> None:
+    text = "this server has no such method"
+    raise Failure(grpc.StatusCode.UNIMPLEMENTED, "UNKNOWN_METHOD", text)
+
+
 def wrap(method: str, handler: Handler, interceptors: tuple[Interceptor, ...]) -> Handler:
     """Give the handler with the interceptors around it, the first outermost."""
     kind, make = _WITH_KIND[handler.request_streaming, handler.response_streaming]

@@ -18,7 +18,7 @@ from rpc import listen
 from rpc.channel import MAX_MESSAGE_BYTES
 from rpc.drain import Drain
 from rpc.errors import FailureOf
-from rpc.handling import Interceptor, Registrar
+from rpc.handling import Interceptor, Registrar, UnknownMethods
 from rpc.health import Pulse, Ready
 from rpc.interceptors import errors, observed, token, with_request_id
 from rpc.keepalive import Keepalive, server_options
@@ -115,6 +115,7 @@ async def start(settings: ServerSettings, service: Service, *, ready: Ready) -> 
     _add(server, settings, service, drain)
     pulse = Pulse(service.name, ready, poll=settings.poll, timeout=settings.poll_timeout)
     await pulse.add_to(server)
+    _add_the_rest(server, settings, service)
     bound = _bind(server, address)
     await server.start()
     await pulse.start()
@@ -131,12 +132,12 @@ def _options(settings: ServerSettings) -> tuple[tuple[str, int | str], ...]:
     )
 
 
+def _around(service: Service) -> tuple[Interceptor, ...]:
+    return with_request_id, observed, errors(service.failure_of, service.domain)
+
+
 def _add(server: grpc.aio.Server, settings: ServerSettings, service: Service, drain: Drain) -> None:
-    around: tuple[Interceptor, ...] = (
-        with_request_id,
-        observed,
-        errors(service.failure_of, service.domain),
-    )
+    around = _around(service)
     authorized = token(settings.service_token)
     service.add(service.servicer, Registrar(server, (*around, drain.intercept, authorized)))
     names = (service.name, health.SERVICE_NAME, reflection.SERVICE_NAME)
@@ -144,6 +145,11 @@ def _add(server: grpc.aio.Server, settings: ServerSettings, service: Service, dr
     add_reflection(
         reflection.aio.ReflectionServicer(names), Registrar(server, (*around, authorized))
     )
+
+
+def _add_the_rest(server: grpc.aio.Server, settings: ServerSettings, service: Service) -> None:
+    interceptors = (*_around(service), token(settings.service_token))
+    server.add_generic_rpc_handlers([UnknownMethods(interceptors)])
 
 
 def _bind(server: grpc.aio.Server, address: listen.Tcp | listen.Unix) -> listen.Tcp | listen.Unix:

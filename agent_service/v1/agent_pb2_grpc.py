@@ -40,9 +40,11 @@ class AgentServiceStub:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
     ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top.
     """
 
@@ -129,9 +131,11 @@ class AgentServiceServicer:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
     ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top.
     """
 
@@ -311,9 +315,11 @@ class AgentService:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
     ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top.
     """
 

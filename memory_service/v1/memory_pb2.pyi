@@ -1729,7 +1729,10 @@ Global___RevertMemoryResponse: _TypeAlias = RevertMemoryResponse  # noqa: Y015
 
 @_typing.final
 class UserSettings(_message.Message):
-    """What a user allows. Switching off hides memories from Retrieve and deletes none."""
+    """What a user allows. Switching off hides memories from Retrieve and deletes none.
+    What they forbid is refused when a memory is created or learnt; UpdateMemory, RestoreMemory and
+    RevertMemory do not ask.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -42,11 +42,13 @@ class MemoryServiceStub:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
-    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason
-    where a code has several.
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
+    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason where a
+    code has several.
     """
 
     def __init__(self, channel):
@@ -194,11 +196,13 @@ class MemoryServiceServicer:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
-    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason
-    where a code has several.
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
+    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason where a
+    code has several.
     """
 
     def Retrieve(self, request, context):
@@ -257,7 +261,8 @@ class MemoryServiceServicer:
     def UpdateMemory(self, request, context):
         """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
         (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
-        superseded (MEMORY_NOT_IN_USE); restore it first.
+        superseded (MEMORY_NOT_IN_USE); restore it first. The user's settings are not asked: they say
+        what may be stored anew, and what is recalled.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -272,7 +277,8 @@ class MemoryServiceServicer:
 
     def RestoreMemory(self, request, context):
         """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-        (EQUAL_MEMORY): another active memory says the same.
+        (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
+        UpdateMemory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -532,11 +538,13 @@ class MemoryService:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
-    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason
-    where a code has several.
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
+    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason where a
+    code has several.
     """
 
     @staticmethod

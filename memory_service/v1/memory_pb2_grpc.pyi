@@ -43,11 +43,13 @@ class MemoryServiceStub:
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
-    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason
-    where a code has several.
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
+    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason where a
+    code has several.
     """
 
     @_typing.overload
@@ -78,13 +80,15 @@ class MemoryServiceStub:
     UpdateMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.UpdateMemoryRequest, _memory_pb2.UpdateMemoryResponse]
     """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
     (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
-    superseded (MEMORY_NOT_IN_USE); restore it first.
+    superseded (MEMORY_NOT_IN_USE); restore it first. The user's settings are not asked: they say
+    what may be stored anew, and what is recalled.
     """
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]
     """Marks a memory deleted until it is purged; a deleted one stays as it is. NOT_FOUND."""
     RestoreMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RestoreMemoryRequest, _memory_pb2.RestoreMemoryResponse]
     """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-    (EQUAL_MEMORY): another active memory says the same.
+    (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
+    UpdateMemory.
     """
     ListMemoryHistory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListMemoryHistoryRequest, _memory_pb2.ListMemoryHistoryResponse]
     """Lists changes, newest first. An unknown memory has none."""
@@ -147,11 +151,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
-    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason
-    where a code has several.
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
+    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason where a
+    code has several.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -179,13 +185,15 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     UpdateMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.UpdateMemoryRequest, _memory_pb2.UpdateMemoryResponse]  # type: ignore[assignment]
     """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
     (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
-    superseded (MEMORY_NOT_IN_USE); restore it first.
+    superseded (MEMORY_NOT_IN_USE); restore it first. The user's settings are not asked: they say
+    what may be stored anew, and what is recalled.
     """
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
     """Marks a memory deleted until it is purged; a deleted one stays as it is. NOT_FOUND."""
     RestoreMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.RestoreMemoryRequest, _memory_pb2.RestoreMemoryResponse]  # type: ignore[assignment]
     """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-    (EQUAL_MEMORY): another active memory says the same.
+    (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
+    UpdateMemory.
     """
     ListMemoryHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListMemoryHistoryRequest, _memory_pb2.ListMemoryHistoryResponse]  # type: ignore[assignment]
     """Lists changes, newest first. An unknown memory has none."""
@@ -247,11 +255,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
     last one.
 
-    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations. Every
-    RPC may give INVALID_ARGUMENT, UNAUTHENTICATED, RESOURCE_EXHAUSTED (message over 4 MiB),
-    DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; every mutation also
-    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason
-    where a code has several.
+    Errors: google.rpc.Status with ErrorInfo (reason, domain, metadata) and field violations: all
+    fields that are not acceptable, not the first one only. Every RPC may give INVALID_ARGUMENT,
+    UNAUTHENTICATED, RESOURCE_EXHAUSTED (a message over 4 MiB: gRPC itself refuses it, with no
+    ErrorInfo), DEADLINE_EXCEEDED, INTERNAL and UNAVAILABLE, the only one to retry blindly; a method
+    that this version does not have UNIMPLEMENTED (UNKNOWN_METHOD); every mutation also
+    ALREADY_EXISTS (REQUEST_ID_REUSED, above). Each RPC names what comes on top, with the reason where a
+    code has several.
     """
 
     @_abc_1.abstractmethod
@@ -325,7 +335,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_pb2.UpdateMemoryResponse, _abc.Awaitable[_memory_pb2.UpdateMemoryResponse]]:
         """Changes the fields in the mask. NOT_FOUND. ABORTED: stale version. ALREADY_EXISTS
         (EQUAL_MEMORY): another active memory says the same. FAILED_PRECONDITION: it is deleted or
-        superseded (MEMORY_NOT_IN_USE); restore it first.
+        superseded (MEMORY_NOT_IN_USE); restore it first. The user's settings are not asked: they say
+        what may be stored anew, and what is recalled.
         """
 
     @_abc_1.abstractmethod
@@ -343,7 +354,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.RestoreMemoryResponse, _abc.Awaitable[_memory_pb2.RestoreMemoryResponse]]:
         """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-        (EQUAL_MEMORY): another active memory says the same.
+        (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
+        UpdateMemory.
         """
 
     @_abc_1.abstractmethod

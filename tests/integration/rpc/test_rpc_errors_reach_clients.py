@@ -225,6 +225,23 @@ async def test_handlers_known_by_method_only_and_handlers_of_bytes_work_too() ->
     await server.stop(0)
 
 
+async def test_a_method_that_nobody_serves_is_refused_with_a_reason() -> None:
+    async with (
+        serving() as server,
+        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
+        for method in ("/no.Service/Say", f"/{NAME}/NoMethod"):
+            for call in (
+                channel.unary_unary(method)(b"hey"),
+                channel.unary_stream(method)(b"hey"),
+                channel.stream_unary(method)(iter([b"hey", b"hey"])),
+                channel.stream_stream(method)(),
+            ):
+                got = await _failure(call)
+                assert got.code is grpc.StatusCode.UNIMPLEMENTED
+                assert got.reason == "UNKNOWN_METHOD"
+
+
 async def test_a_handler_may_end_its_call_itself() -> None:
     async def say(_request: Any, context: Any) -> Text:
         await context.abort(grpc.StatusCode.OUT_OF_RANGE, "beyond")
