@@ -1,20 +1,19 @@
-"""Requests → domain. Each function raises InvalidField naming the first field that is wrong."""
+"""Requests → domain. Each function raises InvalidRequest naming all fields that are wrong."""
 
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from agent_service.codec import checks
+from agent_service.codec.checks import Checks
 from agent_service.codec.page_tokens import decode_seq_place, decode_time_place
 from agent_service.codec.recalls import TYPE_OF_NUMBER
 from agent_service.codec.timelines import STATUS_NUMBERS
-from agent_service.domain.errors import InvalidField
 from agent_service.domain.model import ChatCommand, ConversationStatus, MemoryType, TurnKey
 from agent_service.v1 import agent_pb2 as pb
 
-MAX_TYPES = 4
 _THINKING: dict[int, str] = {
     pb.THINKING_UNSPECIFIED: "",
     pb.THINKING_OFF: "off",
@@ -60,21 +59,24 @@ class TimelinePage:
 
 def chat_command(request: pb.ChatRequest, *, request_id: str) -> ChatCommand:
     """Check a ChatRequest without resume; request_id names the call."""
-    user_id = checks.required_id("user_id", request.user_id)
+    check = Checks()
+    user_id = check.identifier("user_id", request.user_id)
     said = {
-        "conversation_id": checks.optional_name("conversation_id", request.conversation_id),
-        "message": checks.message_text("message", request.message),
-        "model": checks.optional_name("model", request.model),
-        "thinking": checks.choice("thinking", request.thinking, _THINKING),
-        "timezone": checks.timezone("timezone", request.timezone),
-        "locale": checks.locale("locale", request.locale),
+        "conversation_id": check.name("conversation_id", request.conversation_id),
+        "message": check.message("message", request.message),
+        "model": check.name("model", request.model),
+        "thinking": check.word("thinking", request.thinking, _THINKING),
+        "timezone": check.timezone("timezone", request.timezone),
+        "locale": check.locale("locale", request.locale),
     }
-    max_output_tokens = checks.at_least_zero("max_output_tokens", request.max_output_tokens)
-    memory_types = _memory_types(request.memory_types)
-    budgets = _budgets(request.memory_budgets)
+    client_message_id = check.identifier("client_message_id", request.client_message_id)
+    max_output_tokens = check.not_negative("max_output_tokens", request.max_output_tokens)
+    memory_types = check.words("memory_types", request.memory_types, _WANTED_TYPES)
+    budgets = _budgets(check, request.memory_budgets)
+    check.passed()
     return ChatCommand(
         user_id=user_id,
-        client_message_id=checks.required_id("client_message_id", request.client_message_id),
+        client_message_id=client_message_id,
         max_output_tokens=max_output_tokens,
         memory_types=memory_types,
         memory_budgets=budgets,
@@ -88,27 +90,39 @@ def conversation_key(
     request: pb.GetConversationMetaRequest | pb.GetContextStatsRequest,
 ) -> ConversationKey:
     """Check a request that names a conversation."""
-    return _conversation_key(request.user_id, request.conversation_id)
+    check = Checks()
+    key = _conversation_key(check, request)
+    check.passed()
+    return key
 
 
 def resume_place(request: pb.ResumeChatRequest) -> tuple[TurnKey, int]:
     """Check a ResumeChatRequest: the turn, and the last event seen."""
-    key = _turn_key(request.user_id, request.conversation_id, request.turn_id)
-    return key, checks.at_least_zero("after_seq", request.after_seq)
+    check = Checks()
+    key = _turn_key(check, request)
+    after_seq = check.not_negative("after_seq", request.after_seq)
+    check.passed()
+    return key, after_seq
 
 
 def cancelled_turn(request: pb.CancelChatRequest) -> TurnKey:
     """Check a CancelChatRequest. Cancelling is idempotent by itself; request_id is only checked."""
-    checks.required_id("request_id", request.request_id)
-    return _turn_key(request.user_id, request.conversation_id, request.turn_id)
+    check = Checks()
+    key = _turn_key(check, request)
+    check.identifier("request_id", request.request_id)
+    check.passed()
+    return key
 
 
 def conversations_page(request: pb.ListConversationsRequest) -> ConversationsPage:
     """Check a ListConversationsRequest."""
-    user_id = checks.required_id("user_id", request.user_id)
-    status = checks.choice("status", request.status, _STATUS_OF)
-    limit = checks.page_size(request.page_size)
-    before = decode_time_place(request.page_token, *conversations_about(user_id, status))
+    check = Checks()
+    user_id = check.identifier("user_id", request.user_id)
+    status = check.word("status", request.status, _STATUS_OF)
+    limit = check.page_size(request.page_size)
+    about = conversations_about(user_id, status)
+    before = check.place(decode_time_place, request.page_token, *about)
+    check.passed()
     return ConversationsPage(user_id=user_id, status=status, before=before, limit=limit)
 
 
@@ -119,10 +133,12 @@ def conversations_about(user_id: str, status: ConversationStatus | None) -> tupl
 
 def timeline_page(request: pb.GetConversationTimelineRequest) -> TimelinePage:
     """Check a GetConversationTimelineRequest. With page_token, from_end says nothing."""
-    key = _conversation_key(request.user_id, request.conversation_id)
-    limit = checks.page_size(request.page_size)
-    start = None if request.from_end else ("after", 0)
-    match decode_seq_place(request.page_token, *timeline_about(key)) or start:
+    check = Checks()
+    key = _conversation_key(check, request)
+    limit = check.page_size(request.page_size)
+    place = check.place(decode_seq_place, request.page_token, *timeline_about(key))
+    check.passed()
+    match place or (None if request.from_end else ("after", 0)):
         case ("after", seq):
             return TimelinePage(key=key, after=seq, before=None, limit=limit)
         case ("before", seq):
@@ -136,32 +152,22 @@ def timeline_about(key: ConversationKey) -> tuple[str, ...]:
     return "timeline", key.user_id, key.conversation_id
 
 
-def _conversation_key(user_id: str, conversation_id: str) -> ConversationKey:
+def _conversation_key(check: Checks, request: Any) -> ConversationKey:
     return ConversationKey(
-        checks.required_id("user_id", user_id),
-        checks.required_id("conversation_id", conversation_id),
+        check.identifier("user_id", request.user_id),
+        check.identifier("conversation_id", request.conversation_id),
     )
 
 
-def _turn_key(user_id: str, conversation_id: str, turn_id: str) -> TurnKey:
-    key = _conversation_key(user_id, conversation_id)
-    return TurnKey(key.user_id, key.conversation_id, checks.required_id("turn_id", turn_id))
+def _turn_key(check: Checks, request: Any) -> TurnKey:
+    key = _conversation_key(check, request)
+    turn_id = check.identifier("turn_id", request.turn_id)
+    return TurnKey(key.user_id, key.conversation_id, turn_id)
 
 
-def _memory_types(numbers: Sequence[int]) -> tuple[MemoryType, ...]:
-    field = "memory_types"
-    if len(numbers) > MAX_TYPES:
-        raise InvalidField(field, f"at most {MAX_TYPES}")
-    wanted = (
-        checks.choice(f"{field}[{index}]", number, _WANTED_TYPES)
-        for index, number in enumerate(numbers)
-    )
-    return tuple(dict.fromkeys(wanted))
-
-
-def _budgets(message: pb.TypeBudgets) -> Mapping[MemoryType, int]:
+def _budgets(check: Checks, message: pb.TypeBudgets) -> Mapping[MemoryType, int]:
     return {
-        MemoryType(field.name): checks.budget(f"memory_budgets.{field.name}", value)
+        MemoryType(field.name): check.budget(f"memory_budgets.{field.name}", value)
         for field, value in message.ListFields()
     }
 

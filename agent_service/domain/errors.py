@@ -1,5 +1,7 @@
 """What the domain refuses; handlers map each to a gRPC code in one table."""
 
+from collections.abc import Sequence
+
 
 class DomainError(Exception):
     """A refusal with a reason that clients may act on; its text is safe to show."""
@@ -109,3 +111,14 @@ class MemoryUnavailable(Exception):
 
 class TurnRefused(Exception):
     """One turn is not accepted; the text is a code and names of fields. For the relay alone."""
+
+
+class InvalidRequest(DomainError):
+    """Some request fields are not acceptable: all that were found, in the order of their checks."""
+
+    reason = "INVALID_FIELD"
+
+    def __init__(self, violations: Sequence[InvalidField]) -> None:
+        """Keep the fields; there is at least one."""
+        super().__init__("; ".join(str(violation) for violation in violations))
+        self.violations = tuple(violations)

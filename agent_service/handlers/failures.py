@@ -58,9 +58,10 @@ _MEANINGS: Mapping[type[errors.DomainError], _Meaning] = {
 
 def failure_of(error: Exception) -> Failure | None:
     """Say what a refusal of this service means to its callers; None: it is none of ours."""
-    if isinstance(error, errors.InvalidField):
-        violation = Violation(error.field, error.description)
-        return Failure(_Code.INVALID_ARGUMENT, error.reason, str(error), violations=(violation,))
+    if isinstance(error, errors.InvalidField | errors.InvalidRequest):
+        bad_fields = error.violations if isinstance(error, errors.InvalidRequest) else (error,)
+        violations = tuple(Violation(bad.field, bad.description) for bad in bad_fields)
+        return Failure(_Code.INVALID_ARGUMENT, error.reason, str(error), violations=violations)
     meaning = next((_MEANINGS[kind] for kind in type(error).__mro__ if kind in _MEANINGS), None)
     if meaning is None or not isinstance(error, errors.DomainError):
         return None

@@ -226,10 +226,8 @@ async def test_handlers_known_by_method_only_and_handlers_of_bytes_work_too() ->
 
 
 async def test_a_method_that_nobody_serves_is_refused_with_a_reason() -> None:
-    async with (
-        serving() as server,
-        grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
-    ):
+    async with serving() as server, grpc.aio.insecure_channel(server.address) as plain:
+        channel: Any = plain
         for method in ("/no.Service/Say", f"/{NAME}/NoMethod"):
             for call in (
                 channel.unary_unary(method)(b"hey"),

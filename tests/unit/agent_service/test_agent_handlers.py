@@ -324,11 +324,15 @@ async def test_context_stats_are_given(stub: Stub, store: FakeAgentStore) -> Non
 
 @pytest.mark.parametrize("kind", errors.DomainError.__subclasses__())
 def test_every_refusal_of_the_domain_has_a_meaning(kind: type[errors.DomainError]) -> None:
-    error = (
-        errors.InvalidField("f", "d")
-        if kind is errors.InvalidField
-        else kind.__new__(kind, "internal text")
-    )
+    field = errors.InvalidField("f", "d")
+    error: errors.DomainError
+    match kind:
+        case errors.InvalidField:
+            error = field
+        case errors.InvalidRequest:
+            error = errors.InvalidRequest([field])
+        case _:
+            error = kind.__new__(kind, "internal text")
 
     told = failure_of(error)
 

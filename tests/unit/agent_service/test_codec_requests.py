@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.json_format import ParseDict
 
 from agent_service.codec import requests
-from agent_service.domain.errors import InvalidField
+from agent_service.domain.errors import InvalidRequest
 from agent_service.domain.model import ChatCommand, ConversationStatus, MemoryType, TurnKey
 from agent_service.v1 import agent_pb2 as pb
 
@@ -24,9 +24,14 @@ def command(**fields: Any) -> ChatCommand:
 
 
 def refused(call: Callable[[], object]) -> str:
-    with pytest.raises(InvalidField) as caught:
+    (field,) = all_refused(call)
+    return field
+
+
+def all_refused(call: Callable[[], object]) -> list[str]:
+    with pytest.raises(InvalidRequest) as caught:
         call()
-    return caught.value.field
+    return [violation.field for violation in caught.value.violations]
 
 
 def test_a_plain_chat_means_the_servers_settings() -> None:
@@ -146,6 +151,38 @@ def test_any_other_locale_is_refused(tag: str) -> None:
 )
 def test_the_field_that_is_wrong_is_named(fields: dict[str, Any], named: str) -> None:
     assert refused(lambda: command(**fields)) == named
+
+
+def test_all_fields_that_are_wrong_are_named() -> None:
+    wrong = {
+        "user_id": "",
+        "conversation_id": "\n",
+        "message": " ",
+        "thinking": 9,
+        "timezone": "Mars",
+        "client_message_id": "",
+        "memory_types": [9, 1, 0],
+        "memory_budgets": pb.TypeBudgets(fact=201, preference=-1),
+    }
+    assert all_refused(lambda: command(**wrong)) == [
+        "user_id",
+        "conversation_id",
+        "message",
+        "thinking",
+        "timezone",
+        "client_message_id",
+        "memory_types[0]",
+        "memory_types[2]",
+        "memory_budgets.preference",
+        "memory_budgets.fact",
+    ]
+    page = pb.ListConversationsRequest(status=9, page_size=-1, page_token="none")  # type: ignore[arg-type]
+    assert all_refused(lambda: requests.conversations_page(page)) == [
+        "user_id",
+        "status",
+        "page_size",
+        "page_token",
+    ]
 
 
 def test_two_bodies_have_two_digests_and_the_ids_of_the_call_are_no_part_of_them() -> None:
