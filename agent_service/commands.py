@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from agent_service.app import (
     AgentApp,
@@ -21,6 +21,7 @@ from agent_service.app import (
 from agent_service.domain.errors import StoreUnavailable
 from agent_service.ports import OutboxState, ParkedTurn
 from agent_service.settings import AgentSettings
+from database.reason import reason_of
 from rpc import loop
 from rpc.ids import utc_now
 from rpc.knobs import BAD_SETTINGS, show
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace, settings: AgentSettings) -> int:
         complain(PROGRAM, str(error))
         return BAD_SETTINGS
     except (StoreUnavailable, SQLAlchemyError, OSError, RuntimeError) as error:
-        complain(PROGRAM, _reason(error))
+        complain(PROGRAM, reason_of(error))
         return FAILED
 
 
@@ -178,10 +179,3 @@ _COMMANDS: dict[str, Callable[[AgentSettings, argparse.Namespace], int]] = {
 
 def _configure_logging(settings: AgentSettings) -> None:
     configure_logging("agent_service", settings.log_level, settings.log_json)
-
-
-def _reason(error: Exception) -> str:
-    """Give one line; a driver's text instead of SQLAlchemy's, which repeats the statement."""
-    if isinstance(error, DBAPIError) and error.orig is not None:
-        return f"the database does not do it: {error.orig}"
-    return str(error) or type(error).__name__

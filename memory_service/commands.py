@@ -10,8 +10,9 @@ from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
+from database.reason import reason_of
 from memory_service import transfer_commands, upkeep_commands
 from memory_service.adapters.embedder_local import EmbedderMissing
 from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
@@ -197,10 +198,7 @@ def _configure_logging(settings: Settings) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Give one line; a driver's text instead of SQLAlchemy's, which repeats the statement."""
-    if isinstance(error, DBAPIError) and error.orig is not None:
-        return f"the database does not do it: {error.orig}"
     if isinstance(error, (IndexUnavailable, EmbedderUnavailable)):
         what = "index" if isinstance(error, IndexUnavailable) else "embedder"
         return f"the {what} does not answer: {error.cause}"
-    return str(error) or type(error).__name__
+    return reason_of(error)

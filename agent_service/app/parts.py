@@ -106,6 +106,7 @@ def turn_settings(settings: AgentSettings) -> TurnSettings:
     """Say how turns run."""
     return TurnSettings(
         pace=Pace(heartbeat=settings.heartbeat, event_batch=settings.event_batch),
+        explain=failed_turn,
         busy_wait=settings.busy_wait,
         resume_grace=settings.resume_grace,
         resume_poll=settings.resume_poll,

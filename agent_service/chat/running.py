@@ -1,7 +1,7 @@
 """One running turn: numbers its events, stores them, hands them on, and closes the turn."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
@@ -29,6 +29,10 @@ INTERNAL = Failed("INTERNAL", "the turn failed inside the server")
 CLOSE_TRIES = 5
 
 
+Explain = Callable[[DomainError], Failed]
+"""Says to those who follow a turn why it failed, in words that are safe to show."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
     """Seconds between signs of life, between writes of events, and after a store was away.
@@ -51,12 +55,19 @@ class RunningTurn:
     """
 
     def __init__(
-        self, store: TurnStore, lease: TurnLease, started: TurnEvent, clock: Clock, pace: Pace
+        self,
+        store: TurnStore,
+        lease: TurnLease,
+        started: TurnEvent,
+        clock: Clock,
+        pace: Pace,
+        explain: Explain,
     ) -> None:
         self.lease = lease
         self._store = store
         self._clock = clock
         self._pace = pace
+        self._explain = explain
         self._seq = started.seq
         self._handed_on = started.seq
         self._unstored: list[TurnEvent] = []
@@ -142,7 +153,7 @@ class RunningTurn:
                         return event
                     await self._emit(event)
         except DomainError as error:
-            return Failed(error.reason, str(error))
+            return self._explain(error)
         except Exception:  # the last wall before a turn that would stay open
             log.exception("turn_failed", turn_id=self.lease.turn_id)
         return INTERNAL

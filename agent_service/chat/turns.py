@@ -8,7 +8,7 @@ from typing import Any
 
 from agent_service.chat.replay import replay
 from agent_service.chat.reply import Reply
-from agent_service.chat.running import CANCELLED, SHUTTING_DOWN, Pace, RunningTurn
+from agent_service.chat.running import CANCELLED, SHUTTING_DOWN, Explain, Pace, RunningTurn
 from agent_service.domain.errors import (
     ConversationNotFound,
     DomainError,
@@ -32,9 +32,10 @@ BUSY_PAUSE = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnSettings:
-    """Seconds, and the length of a title; see AgentSettings."""
+    """Seconds, the length of a title, see AgentSettings; and who puts failures into words."""
 
     pace: Pace
+    explain: Explain
     busy_wait: float
     resume_grace: float
     resume_poll: float
@@ -175,7 +176,12 @@ class ChatTurns:
 
     def _start(self, command: ChatCommand, opened: TurnOpened) -> RunningTurn:
         turn = RunningTurn(
-            self._store, opened.lease, opened.started, self._clock, self._settings.pace
+            self._store,
+            opened.lease,
+            opened.started,
+            self._clock,
+            self._settings.pace,
+            self._settings.explain,
         )
         self._running[opened.lease.turn_id] = turn
         if self._ended:

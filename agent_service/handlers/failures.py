@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 import grpc
 
+from agent_service.chat.running import INTERNAL
 from agent_service.domain import errors
+from agent_service.domain.model import Failed
 from rpc.errors import Failure, Violation
 
 DOMAIN = "agent_service"
@@ -56,6 +58,10 @@ _MEANINGS: Mapping[type[errors.DomainError], _Meaning] = {
 }
 
 
+_TELLING = (errors.ModelUnavailable, errors.ModelRefused, errors.BudgetExceeded)
+"""Errors whose own text is made for callers; that of others may name hosts or statements."""
+
+
 def failure_of(error: Exception) -> Failure | None:
     """Say what a refusal of this service means to its callers; None: it is none of ours."""
     if isinstance(error, errors.InvalidField | errors.InvalidRequest):
@@ -65,4 +71,11 @@ def failure_of(error: Exception) -> Failure | None:
     meaning = next((_MEANINGS[kind] for kind in type(error).__mro__ if kind in _MEANINGS), None)
     if meaning is None or not isinstance(error, errors.DomainError):
         return None
-    return Failure(meaning.code, error.reason, meaning.message, retry_after=meaning.retry_after)
+    message = str(error) if isinstance(error, _TELLING) and str(error) else meaning.message
+    return Failure(meaning.code, error.reason, message, retry_after=meaning.retry_after)
+
+
+def failed_turn(error: errors.DomainError) -> Failed:
+    """Give the last event of a turn that failed."""
+    failure = failure_of(error)
+    return INTERNAL if failure is None else Failed(failure.reason, failure.message)

@@ -13,8 +13,8 @@ from agent_service.codec.reports import stats_response
 from agent_service.codec.timelines import conversation_message, timeline_message
 from agent_service.conversations import Conversations
 from agent_service.domain.errors import DomainError
-from agent_service.domain.model import ChatCommand, Failed, TurnEvent
-from agent_service.handlers.failures import failure_of, not_offered
+from agent_service.domain.model import ChatCommand, TurnEvent
+from agent_service.handlers.failures import failed_turn, failure_of, not_offered
 from agent_service.handlers.later import Later
 from agent_service.v1 import agent_pb2 as pb
 from rpc.request import request_id
@@ -62,10 +62,9 @@ class AgentHandlers(Later):
                     last_seq = event.seq
                     yield pb.ChatResponse(event=event_message(event))
         except DomainError as error:
-            failure = failure_of(error)
-            if not last_seq or failure is None:
+            if not last_seq or failure_of(error) is None:
                 raise
-            last = TurnEvent(last_seq + 1, Failed(failure.reason, failure.message))
+            last = TurnEvent(last_seq + 1, failed_turn(error))
             yield pb.ChatResponse(event=event_message(last))
 
     async def ResumeChat(  # noqa: N802 — the proto's name

@@ -9,6 +9,7 @@ from agent_service.domain.components import Budget
 from agent_service.domain.model import ChatCommand, Delta, MemoryType, RecalledMemory, TurnEvent
 from agent_service.domain.render import RenderMode
 from agent_service.domain.tokens import FunctionCounter
+from agent_service.handlers.failures import failed_turn
 from tests.fakes.clock import FakeClock, FakeIds
 from tests.fakes.faulty_agent_store import FaultyAgentStore
 from tests.fakes.memory_port import FakeMemory
@@ -76,6 +77,7 @@ class Chat:
         )
         wanted: dict[str, Any] = {
             "pace": Pace(heartbeat=0.01, event_batch=0.0, store_pause=0.001, queue=queue),
+            "explain": failed_turn,
             "busy_wait": 0.0,
             "resume_grace": 0.0,
             "resume_poll": 0.005,

@@ -15,6 +15,7 @@ from agent_service.adapters.sql.conversations import SqlConversationStore
 from agent_service.adapters.sql.turns import SqlTurnStore
 from agent_service.chat import ChatTurns, Pace, Reply, TurnSettings
 from agent_service.domain.model import Delta, Done, Failed, Started
+from agent_service.handlers.failures import failed_turn
 from agent_service.ports import AssistantSaid
 from database.access import Database
 from rpc.ids import new_id, utc_now
@@ -47,6 +48,7 @@ async def turns(database: Database, server: OpenAIServer) -> AsyncIterator[ChatT
     store = SqlTurnStore(database, new_id, owner="test", lease=timedelta(seconds=30))
     settings = TurnSettings(
         pace=Pace(heartbeat=1.0, event_batch=0.05),
+        explain=failed_turn,
         busy_wait=2.0,
         resume_grace=0.0,
         resume_poll=0.05,

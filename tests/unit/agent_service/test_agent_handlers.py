@@ -13,8 +13,8 @@ import pytest_asyncio
 from agent_service.codec.timelines import timeline_bytes
 from agent_service.conversations import Conversations
 from agent_service.domain import errors
-from agent_service.domain.model import ChatCommand, Delta, Done, Started, TurnEvent
-from agent_service.handlers.failures import DOMAIN, failure_of
+from agent_service.domain.model import ChatCommand, Delta, Done, Failed, Started, TurnEvent
+from agent_service.handlers.failures import DOMAIN, failed_turn, failure_of
 from agent_service.handlers.service import AgentHandlers
 from agent_service.ports import TurnOpened
 from agent_service.v1 import agent_pb2 as pb
@@ -322,6 +322,10 @@ async def test_context_stats_are_given(stub: Stub, store: FakeAgentStore) -> Non
 # ---------------------------------------------------------------- failures
 
 
+TELLING = {errors.ModelUnavailable, errors.ModelRefused, errors.BudgetExceeded}
+"""Their texts are made for callers where they are raised."""
+
+
 @pytest.mark.parametrize("kind", errors.DomainError.__subclasses__())
 def test_every_refusal_of_the_domain_has_a_meaning(kind: type[errors.DomainError]) -> None:
     field = errors.InvalidField("f", "d")
@@ -338,9 +342,11 @@ def test_every_refusal_of_the_domain_has_a_meaning(kind: type[errors.DomainError
 
     assert told is not None
     assert told.reason == kind.reason
-    assert "internal text" not in told.message
+    assert ("internal text" in told.message) is (kind in TELLING)
+    assert failed_turn(error) == Failed(told.reason, told.message)
 
 
 def test_what_is_not_ours_is_left_to_others() -> None:
     assert failure_of(ValueError("x")) is None
     assert failure_of(errors.DomainError("x")) is None
+    assert failed_turn(errors.DomainError("x")).reason == "INTERNAL"

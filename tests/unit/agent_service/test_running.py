@@ -20,6 +20,7 @@ from agent_service.domain.model import (
     Started,
     TurnEvent,
 )
+from agent_service.handlers.failures import failed_turn
 from agent_service.ports import AssistantSaid, TurnOpened
 from tests.builders.agent_turns import new_turn, report
 from tests.builders.chatting import answer_of
@@ -49,7 +50,9 @@ class Running:
     async def open(self) -> RunningTurn:
         opened = await self.store.open(new_turn(now=self.clock()))
         assert isinstance(opened, TurnOpened)
-        return RunningTurn(self.store, opened.lease, opened.started, self.clock, self.pace)
+        return RunningTurn(
+            self.store, opened.lease, opened.started, self.clock, self.pace, failed_turn
+        )
 
     async def work(self, *steps: Event | Exception | asyncio.Event) -> AsyncGenerator[Event, None]:
         try:

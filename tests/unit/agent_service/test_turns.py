@@ -547,7 +547,8 @@ async def test_settling_waits_until_turns_without_readers_are_closed() -> None:
 
 async def test_a_store_that_breaks_while_a_turn_is_open_is_an_error_event_too() -> None:
     chat = Chat()
-    chat.store.broken["recent_messages"] = StoreUnavailable("no answer")
+    chat.store.broken["recent_messages"] = StoreUnavailable("db.internal:3306 does not answer")
     opened = await chat.say()
-    assert opened[-1].event == Failed("STORE_UNAVAILABLE", "no answer")
+    told = "conversations cannot be read or stored now"
+    assert opened[-1].event == Failed("STORE_UNAVAILABLE", told)
     assert isinstance(await chat.store.open(new_turn("t2", now=chat.clock())), TurnOpened)
