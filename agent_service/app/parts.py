@@ -14,6 +14,7 @@ from agent_service.domain.components import Budget
 from agent_service.domain.errors import StoreUnavailable
 from agent_service.domain.render import RenderMode
 from agent_service.domain.tokens import TokenCounter
+from agent_service.handlers.failures import failed_turn
 from agent_service.outbox import RelaySettings
 from agent_service.settings import AgentSettings
 from database.access import Database
