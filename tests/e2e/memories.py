@@ -86,6 +86,21 @@ class User:
                 return memories
             request.page_token = page.next_page_token
 
+    def says(self, text: str) -> str:
+        """Say something to be learnt from, and give the job's id."""
+        said = pb.TurnMessage(role=pb.MESSAGE_ROLE_USER, content=text)
+        said.create_time.GetCurrentTime()
+        request = pb.IngestTurnRequest(
+            user_id=self.user_id, request_id=uuid4().hex, conversation_id="c", messages=[said]
+        )
+        answer = self.stub.IngestTurn(request, timeout=WRITE_DEADLINE)
+        return str(answer.job_id)
+
+    def job(self, job_id: str) -> pb.IngestJob:
+        request = pb.GetIngestJobRequest(user_id=self.user_id, job_id=job_id)
+        answer = self.stub.GetIngestJob(request, timeout=WRITE_DEADLINE)
+        return answer.job  # type: ignore[no-any-return]
+
     def index_states(self) -> dict[str, int]:
         request = pb.GetStatsRequest(user_id=self.user_id)
         stats = self.stub.GetStats(request, timeout=WRITE_DEADLINE)

@@ -5,6 +5,7 @@ from pathlib import Path
 import grpc
 import pytest
 
+from memory_service.v1 import memory_pb2 as pb
 from rpc.errors import read_failure
 from tests.e2e.memories import contents, user_of
 from tests.e2e.processes import memory_program, poll
@@ -51,7 +52,12 @@ def test_two_workers_answer_with_one_voice(
                 assert f"Fact {number}." in contents(answer)
         with user_of(program.address, "the user") as user:
             assert len(user.listed()) == revision == 24
-            poll(user.index_states, lambda states: states == {"synced": 24})
+            first, second = (user.says(f"Remember that I own {n} cats.") for n in (2, 3))
+            done = poll(lambda: user.job(second), lambda job: job.state == pb.JOB_STATE_DONE)
+            assert done.attempt == user.job(first).attempt == 1
+            learnt = len(user.listed())
+            assert learnt > 24
+            poll(user.index_states, lambda states: states == {"synced": learnt})
             poll(lambda: user.retrieve("Fact 3."), lambda answer: not answer.degraded)
         assert program.stop() == 0
 

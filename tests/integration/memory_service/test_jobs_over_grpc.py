@@ -190,6 +190,30 @@ async def test_a_parked_job_is_retried_once_it_is_asked_for(
         )
 
 
+class Hanging:
+    """Never comes to an end."""
+
+    def __init__(self) -> None:
+        self.begun = asyncio.Event()
+
+    async def learn(self, _claimed: ClaimedJob) -> None:
+        self.begun.set()
+        await asyncio.Event().wait()
+
+
+async def test_a_service_that_is_stopped_gives_back_what_it_learns_from(
+    serve_memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hanging = Hanging()
+    with monkeypatch.context() as patched:
+        patched.setattr("memory_service.app.opening.make_learner", lambda *_, **__: hanging)
+        async with serve_memory(milvus_uri="off") as server:
+            job_id = await ingest(server)
+            await hanging.begun.wait()
+    async with serve_memory(milvus_uri="off") as server:
+        assert (await ended(server, job_id)).attempt == 1
+
+
 async def test_many_users_at_once_each_in_order(memory_server: Any) -> None:
     users = [f"u{n}" for n in range(8)]
 
