@@ -453,7 +453,7 @@ class Memory(_message.Message):
     """Who said it, of a verbatim turn. Empty: unknown."""
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
-        """Not recalled from then on. Unset: never expires."""
+        """Not recalled from then on, and marked deleted soon after. Unset: never expires."""
 
     @_builtins.property
     def metadata(self) -> _struct_pb2.Struct:
@@ -1756,7 +1756,7 @@ class UserSettings(_message.Message):
 
     @_builtins.property
     def retention(self) -> _duration_pb2.Duration:
-        """Longest life of a memory, from its last change. Unset: no limit."""
+        """Longest life of a memory, from its last change; then it has expired. Unset: no limit."""
 
     def __init__(
         self,
@@ -2653,7 +2653,7 @@ class ImportMemoriesResponse(_message.Message):
     created: _builtins.int
     """New memories."""
     refreshed: _builtins.int
-    """Equal ones that were there and were refreshed."""
+    """Ones that were there, by id or by what they say; refreshed where the import had more to say."""
     failed: _builtins.int
     """Refused ones."""
     @_builtins.property

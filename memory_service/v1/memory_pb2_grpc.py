@@ -34,9 +34,9 @@ class MemoryServiceStub:
     are UTC. Fields marked "Output only" are ignored in requests.
 
     Mutations: request_id is required, 1..128 bytes, best a UUID. Same id and same body: the same
-    answer again. Same id and another body: ALREADY_EXISTS, nothing stored. Each change raises the
-    user's revision, which never starts again; Retrieve with it (Memory.revision) as min_revision
-    knows the change.
+    answer again, for 7 days or until the user is erased, but without a memory that was purged. Same
+    id and another body: ALREADY_EXISTS, nothing stored. Each change raises the user's revision, which
+    never starts again; Retrieve with it (Memory.revision) as min_revision knows the change.
 
     Lists: page_size 0 means 50, above 200 means 200, below 0 is INVALID_ARGUMENT. page_token is
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
@@ -188,9 +188,9 @@ class MemoryServiceServicer:
     are UTC. Fields marked "Output only" are ignored in requests.
 
     Mutations: request_id is required, 1..128 bytes, best a UUID. Same id and same body: the same
-    answer again. Same id and another body: ALREADY_EXISTS, nothing stored. Each change raises the
-    user's revision, which never starts again; Retrieve with it (Memory.revision) as min_revision
-    knows the change.
+    answer again, for 7 days or until the user is erased, but without a memory that was purged. Same
+    id and another body: ALREADY_EXISTS, nothing stored. Each change raises the user's revision, which
+    never starts again; Retrieve with it (Memory.revision) as min_revision knows the change.
 
     Lists: page_size 0 means 50, above 200 means 200, below 0 is INVALID_ARGUMENT. page_token is
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
@@ -315,7 +315,8 @@ class MemoryServiceServicer:
 
     def EraseUser(self, request, context):
         """Removes all that is kept about the user from every store, for good, and stops queued jobs. Only
-        a mark stays, with the receipt and the revision.
+        a mark stays, with the receipt and the revision. Until the answer memory is off: nothing is
+        found or learnt. After an error send it again: it goes on where it ended.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -339,7 +340,7 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetIngestJob(self, request, context):
-        """Gives a job and what came of it. NOT_FOUND.
+        """Gives a job and what came of it. NOT_FOUND: also 30 days after its turn, if it is done.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -376,8 +377,10 @@ class MemoryServiceServicer:
 
     def ImportMemories(self, request_iterator, context):
         """Stores what ExportMemories gave, under the ids it names where they are free or the user's own,
-        else under new ones; a refused item does not stop the others. After an error, what
-        was stored stays; sending all again with a new request_id doubles nothing.
+        else under new ones; a refused item does not stop the others. Of one that is there already the
+        later changed stays, but a deleted one comes back. Settings refuse nothing; what they forbid is
+        hidden from Retrieve. After an error, what was stored stays; sending all again doubles nothing,
+        with the same request_id or a new one.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -530,9 +533,9 @@ class MemoryService:
     are UTC. Fields marked "Output only" are ignored in requests.
 
     Mutations: request_id is required, 1..128 bytes, best a UUID. Same id and same body: the same
-    answer again. Same id and another body: ALREADY_EXISTS, nothing stored. Each change raises the
-    user's revision, which never starts again; Retrieve with it (Memory.revision) as min_revision
-    knows the change.
+    answer again, for 7 days or until the user is erased, but without a memory that was purged. Same
+    id and another body: ALREADY_EXISTS, nothing stored. Each change raises the user's revision, which
+    never starts again; Retrieve with it (Memory.revision) as min_revision knows the change.
 
     Lists: page_size 0 means 50, above 200 means 200, below 0 is INVALID_ARGUMENT. page_token is
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the

@@ -35,9 +35,9 @@ class MemoryServiceStub:
     are UTC. Fields marked "Output only" are ignored in requests.
 
     Mutations: request_id is required, 1..128 bytes, best a UUID. Same id and same body: the same
-    answer again. Same id and another body: ALREADY_EXISTS, nothing stored. Each change raises the
-    user's revision, which never starts again; Retrieve with it (Memory.revision) as min_revision
-    knows the change.
+    answer again, for 7 days or until the user is erased, but without a memory that was purged. Same
+    id and another body: ALREADY_EXISTS, nothing stored. Each change raises the user's revision, which
+    never starts again; Retrieve with it (Memory.revision) as min_revision knows the change.
 
     Lists: page_size 0 means 50, above 200 means 200, below 0 is INVALID_ARGUMENT. page_token is
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
@@ -102,7 +102,8 @@ class MemoryServiceStub:
     """Changes the settings in the mask."""
     EraseUser: _grpc.UnaryUnaryMultiCallable[_memory_pb2.EraseUserRequest, _memory_pb2.EraseUserResponse]
     """Removes all that is kept about the user from every store, for good, and stops queued jobs. Only
-    a mark stays, with the receipt and the revision.
+    a mark stays, with the receipt and the revision. Until the answer memory is off: nothing is
+    found or learnt. After an error send it again: it goes on where it ended.
     """
     IngestTurn: _grpc.UnaryUnaryMultiCallable[_memory_pb2.IngestTurnRequest, _memory_pb2.IngestTurnResponse]
     """Stores a job that learns from a turn and answers at once. A user's jobs run in order. If the
@@ -114,7 +115,7 @@ class MemoryServiceStub:
     model is.
     """
     GetIngestJob: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetIngestJobRequest, _memory_pb2.GetIngestJobResponse]
-    """Gives a job and what came of it. NOT_FOUND."""
+    """Gives a job and what came of it. NOT_FOUND: also 30 days after its turn, if it is done."""
     ListIngestJobs: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListIngestJobsRequest, _memory_pb2.ListIngestJobsResponse]
     """Lists jobs, newest first."""
     RetryIngestJob: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RetryIngestJobRequest, _memory_pb2.RetryIngestJobResponse]
@@ -127,8 +128,10 @@ class MemoryServiceStub:
     """Streams all memories in every status as of one moment, oldest first."""
     ImportMemories: _grpc.StreamUnaryMultiCallable[_memory_pb2.ImportMemoriesRequest, _memory_pb2.ImportMemoriesResponse]
     """Stores what ExportMemories gave, under the ids it names where they are free or the user's own,
-    else under new ones; a refused item does not stop the others. After an error, what
-    was stored stays; sending all again with a new request_id doubles nothing.
+    else under new ones; a refused item does not stop the others. Of one that is there already the
+    later changed stays, but a deleted one comes back. Settings refuse nothing; what they forbid is
+    hidden from Retrieve. After an error, what was stored stays; sending all again doubles nothing,
+    with the same request_id or a new one.
     """
     GetStats: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetStatsRequest, _memory_pb2.GetStatsResponse]
     """Counts what is stored and what is waiting."""
@@ -143,9 +146,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     are UTC. Fields marked "Output only" are ignored in requests.
 
     Mutations: request_id is required, 1..128 bytes, best a UUID. Same id and same body: the same
-    answer again. Same id and another body: ALREADY_EXISTS, nothing stored. Each change raises the
-    user's revision, which never starts again; Retrieve with it (Memory.revision) as min_revision
-    knows the change.
+    answer again, for 7 days or until the user is erased, but without a memory that was purged. Same
+    id and another body: ALREADY_EXISTS, nothing stored. Each change raises the user's revision, which
+    never starts again; Retrieve with it (Memory.revision) as min_revision knows the change.
 
     Lists: page_size 0 means 50, above 200 means 200, below 0 is INVALID_ARGUMENT. page_token is
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
@@ -207,7 +210,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Changes the settings in the mask."""
     EraseUser: _aio.UnaryUnaryMultiCallable[_memory_pb2.EraseUserRequest, _memory_pb2.EraseUserResponse]  # type: ignore[assignment]
     """Removes all that is kept about the user from every store, for good, and stops queued jobs. Only
-    a mark stays, with the receipt and the revision.
+    a mark stays, with the receipt and the revision. Until the answer memory is off: nothing is
+    found or learnt. After an error send it again: it goes on where it ended.
     """
     IngestTurn: _aio.UnaryUnaryMultiCallable[_memory_pb2.IngestTurnRequest, _memory_pb2.IngestTurnResponse]  # type: ignore[assignment]
     """Stores a job that learns from a turn and answers at once. A user's jobs run in order. If the
@@ -219,7 +223,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     model is.
     """
     GetIngestJob: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetIngestJobRequest, _memory_pb2.GetIngestJobResponse]  # type: ignore[assignment]
-    """Gives a job and what came of it. NOT_FOUND."""
+    """Gives a job and what came of it. NOT_FOUND: also 30 days after its turn, if it is done."""
     ListIngestJobs: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListIngestJobsRequest, _memory_pb2.ListIngestJobsResponse]  # type: ignore[assignment]
     """Lists jobs, newest first."""
     RetryIngestJob: _aio.UnaryUnaryMultiCallable[_memory_pb2.RetryIngestJobRequest, _memory_pb2.RetryIngestJobResponse]  # type: ignore[assignment]
@@ -232,8 +236,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Streams all memories in every status as of one moment, oldest first."""
     ImportMemories: _aio.StreamUnaryMultiCallable[_memory_pb2.ImportMemoriesRequest, _memory_pb2.ImportMemoriesResponse]  # type: ignore[assignment]
     """Stores what ExportMemories gave, under the ids it names where they are free or the user's own,
-    else under new ones; a refused item does not stop the others. After an error, what
-    was stored stays; sending all again with a new request_id doubles nothing.
+    else under new ones; a refused item does not stop the others. Of one that is there already the
+    later changed stays, but a deleted one comes back. Settings refuse nothing; what they forbid is
+    hidden from Retrieve. After an error, what was stored stays; sending all again doubles nothing,
+    with the same request_id or a new one.
     """
     GetStats: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetStatsRequest, _memory_pb2.GetStatsResponse]  # type: ignore[assignment]
     """Counts what is stored and what is waiting."""
@@ -247,9 +253,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     are UTC. Fields marked "Output only" are ignored in requests.
 
     Mutations: request_id is required, 1..128 bytes, best a UUID. Same id and same body: the same
-    answer again. Same id and another body: ALREADY_EXISTS, nothing stored. Each change raises the
-    user's revision, which never starts again; Retrieve with it (Memory.revision) as min_revision
-    knows the change.
+    answer again, for 7 days or until the user is erased, but without a memory that was purged. Same
+    id and another body: ALREADY_EXISTS, nothing stored. Each change raises the user's revision, which
+    never starts again; Retrieve with it (Memory.revision) as min_revision knows the change.
 
     Lists: page_size 0 means 50, above 200 means 200, below 0 is INVALID_ARGUMENT. page_token is
     opaque and bound to user and filter, empty for the first page. next_page_token is empty on the
@@ -399,7 +405,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.EraseUserResponse, _abc.Awaitable[_memory_pb2.EraseUserResponse]]:
         """Removes all that is kept about the user from every store, for good, and stops queued jobs. Only
-        a mark stays, with the receipt and the revision.
+        a mark stays, with the receipt and the revision. Until the answer memory is off: nothing is
+        found or learnt. After an error send it again: it goes on where it ended.
         """
 
     @_abc_1.abstractmethod
@@ -429,7 +436,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.GetIngestJobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.GetIngestJobResponse, _abc.Awaitable[_memory_pb2.GetIngestJobResponse]]:
-        """Gives a job and what came of it. NOT_FOUND."""
+        """Gives a job and what came of it. NOT_FOUND: also 30 days after its turn, if it is done."""
 
     @_abc_1.abstractmethod
     def ListIngestJobs(
@@ -472,8 +479,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.ImportMemoriesResponse, _abc.Awaitable[_memory_pb2.ImportMemoriesResponse]]:
         """Stores what ExportMemories gave, under the ids it names where they are free or the user's own,
-        else under new ones; a refused item does not stop the others. After an error, what
-        was stored stays; sending all again with a new request_id doubles nothing.
+        else under new ones; a refused item does not stop the others. Of one that is there already the
+        later changed stays, but a deleted one comes back. Settings refuse nothing; what they forbid is
+        hidden from Retrieve. After an error, what was stored stays; sending all again doubles nothing,
+        with the same request_id or a new one.
         """
 
     @_abc_1.abstractmethod

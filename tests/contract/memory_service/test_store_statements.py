@@ -24,7 +24,7 @@ from memory_service.adapters.sql import (
 )
 from memory_service.adapters.sql.schema import memories, metadata
 from memory_service.adapters.sql.store import SqlMemoryStore
-from memory_service.domain.model import MemoryType, Scope, UserSettings
+from memory_service.domain.model import MemoryStatus, MemoryType, Scope, UserSettings
 from memory_service.ports import PinnedQuery
 from tests.builders.memories import NOW, memory
 from tests.contract.memory_service.memory_stores import Stores
@@ -62,6 +62,30 @@ async def test_the_pinned_query_reads_its_index_backwards(sql: Sql) -> None:
         assert "TEMP B-TREE" not in plan
         assert "filesort" not in plan
         assert "temporary" not in plan
+
+
+async def test_sweeps_read_indexes_and_not_the_whole_table(sql: Sql) -> None:
+    store, stores = sql
+    for user in ("u1", "u2"):
+        rows = [
+            memory(
+                f"{user}{number:04}",
+                user_id=user,
+                status=MemoryStatus.DELETED if number % 10 == 0 else MemoryStatus.ACTIVE,
+                expire_time=NOW + timedelta(hours=number) if number % 3 == 0 else None,
+            )
+            for number in range(1000)
+        ]
+        await stores.keep(*rows)
+    for statement, index, values in (
+        (upkeep.EXPIRED, "ix_memories_expiry", {"now": NOW}),
+        (upkeep.DELETED, "ix_memories_deleted", {"before": NOW}),
+    ):
+        plan = in_snapshot(
+            store.database.engine,
+            lambda c, s=statement, v=values: explain(c, s, v | {"rows": 10}),  # type: ignore[misc]
+        )
+        assert index in plan, plan
 
 
 def explain(connection: Connection, statement: object, values: dict[str, object]) -> str:

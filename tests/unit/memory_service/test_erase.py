@@ -157,3 +157,9 @@ async def test_a_crash_at_any_step_leaves_the_user_closed_and_the_next_try_ends_
     assert (world.clock() - world.receipt.erase_time).total_seconds() == begun
     assert world.store.tables.state("u1").settings == UserSettings()
     assert world.store.tables.state("u1").erasing == ""
+
+
+async def test_an_index_that_only_another_process_can_tell_is_pending(world: World) -> None:
+    world.erase = Erase(world.store, world.store, None, elsewhere=True)
+    await world.run()
+    assert world.receipt.pending == (Store.INDEX,)

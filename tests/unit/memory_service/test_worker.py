@@ -1,6 +1,8 @@
 import asyncio
 
-from memory_service.worker import Worker
+from prometheus_client import REGISTRY
+
+from memory_service.worker import Worker, show_drift
 
 
 async def test_a_loop_that_fails_or_ends_is_started_again_and_the_others_go_on() -> None:
@@ -44,3 +46,10 @@ async def test_the_pause_is_short_again_after_a_long_run() -> None:
     async with Worker({"loop": works_a_while}, pause=0.001, longest=0.001).running():
         await enough.wait()
     assert runs >= 3
+
+
+def test_the_drift_that_was_found_last_is_a_metric() -> None:
+    for missing, orphaned in ((3, 2), (0, 0)):
+        show_drift({"users": 9, "missing": missing, "orphaned": orphaned})
+        for kind, found in (("missing", missing), ("orphaned", orphaned)):
+            assert REGISTRY.get_sample_value("memory_index_drift", {"kind": kind}) == found
