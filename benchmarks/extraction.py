@@ -13,7 +13,12 @@ from datetime import datetime
 from pathlib import Path
 
 from memory_service.adapters.extractor_rules import RulesExtractor
-from memory_service.domain.ingest import Fact, Role, Turn, TurnMessage
+from memory_service.domain.ingest import (
+    Fact,
+    Turn,
+    TurnMessage,
+)
+from memory_service.domain.model import Role
 from memory_service.ports.learning import FactExtractor
 
 FOLDER = Path(__file__).parent / "data"

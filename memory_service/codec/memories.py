@@ -15,10 +15,12 @@ from memory_service.codec.words import (
     INDEX_STATE_OF,
     MEMORY_TYPE_OF,
     MEMORY_TYPES,
+    ROLE_OF,
+    ROLES,
     SETTABLE_STATUSES,
     STATUS_OF,
 )
-from memory_service.domain.model import Memory, MemoryStatus
+from memory_service.domain.model import Memory, MemoryStatus, Role
 from memory_service.domain.write import (
     CONFIDENCE_BY_HAND,
     EXPLICIT_BY_HAND,
@@ -65,6 +67,7 @@ def memory_message(memory: Memory) -> pb.Memory:
         is_verbatim=memory.is_verbatim,
         speaker=memory.speaker,
         occur_time=timestamp(memory.occur_time),
+        role=ROLE_OF[memory.role] if memory.role else pb.MESSAGE_ROLE_UNSPECIFIED,
     )
     if memory.metadata:
         data: Mapping[str, Any] = memory.metadata
@@ -108,8 +111,10 @@ def patch_values(
     check: Checks, at: str, message: pb.Memory, paths: Sequence[str]
 ) -> Mapping[str, Any]:
     """Read the new values that an update mask names."""
-    check_paths(check, paths, _READ)
-    return {name: _READ[name](check, f"{at}{name}", message) for name in paths if name in _READ}
+    check_paths(check, paths, _CHANGED)
+    return {
+        name: _CHANGED[name](check, f"{at}{name}", message) for name in paths if name in _CHANGED
+    }
 
 
 def check_paths(check: Checks, paths: Sequence[str], known: Mapping[str, object]) -> None:
@@ -151,6 +156,17 @@ def _occur_time(check: Checks, field: str, message: pb.Memory) -> datetime | Non
     return check.time(field, message.occur_time) if message.HasField("occur_time") else None
 
 
+def _role(check: Checks, field: str, message: pb.Memory) -> Role | None:
+    if message.role == pb.MESSAGE_ROLE_UNSPECIFIED:
+        return None
+    role = ROLES.get(message.role)
+    if role not in {Role.USER, Role.ASSISTANT}:
+        check.refuse(field, "must be user or assistant")
+    if not message.is_verbatim:
+        check.refuse(field, "is for verbatim turns only")
+    return role
+
+
 _READ: Mapping[str, Read] = {
     "conversation_id": lambda check, field, m: check.name(field, m.conversation_id),
     "assistant_id": lambda check, field, m: check.name(field, m.assistant_id),
@@ -172,5 +188,8 @@ _READ: Mapping[str, Read] = {
     "is_verbatim": lambda _check, _field, m: m.is_verbatim,
     "speaker": lambda check, field, m: check.name(field, m.speaker),
     "occur_time": _occur_time,
+    "role": _role,
 }
 """The fields that a caller may set, in the order of the proto."""
+_CHANGED = {name: read for name, read in _READ.items() if name != "role"}
+"""Those that an update may name: who spoke does not change."""

@@ -1,7 +1,7 @@
 """Enums of the proto ↔ words of the domain. Unspecified is in none of the tables."""
 
-from memory_service.domain.ingest import Action, JobState, Role
-from memory_service.domain.model import IndexState, MemoryStatus, MemoryType
+from memory_service.domain.ingest import Action, JobState
+from memory_service.domain.model import IndexState, MemoryStatus, MemoryType, Role
 from memory_service.domain.recall import Cut, Leg, LegState, Mode
 from memory_service.v1 import memory_pb2 as pb
 
@@ -57,6 +57,7 @@ INDEX_STATE_OF = {
     IndexState.FAILED: pb.INDEX_STATE_FAILED,
     IndexState.REMOVED: pb.INDEX_STATE_REMOVED,
 }
+ROLE_OF = {word: pb.MessageRole.ValueType(number) for number, word in ROLES.items()}
 LEG_OF = {
     Leg.PINNED: pb.RETRIEVE_LEG_PINNED,
     Leg.SEMANTIC: pb.RETRIEVE_LEG_SEMANTIC,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory_service.domain.columns import grown
-from memory_service.domain.gate import Gate, allows
+from memory_service.domain.gate import Gate, counts
 from memory_service.domain.model import Memory
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,10 +48,10 @@ class Admission:
         self._updated[slot] = _micros(memory.update_time)
 
     def admitted(self, gate: Gate, size: int) -> NDArray[np.bool_]:
-        """Tell for the slots below size what gate.allows says of their rows."""
+        """Tell for the slots below size what gate.counts says of their rows."""
         if not self._examples:
             return np.zeros(size, np.bool_)
-        kinds = np.array([allows(gate, example) for example in self._examples])
+        kinds = np.array([counts(gate, example) for example in self._examples])
         now = _micros(gate.now)
         mask: NDArray[np.bool_] = kinds[self._kind[:size]] & (self._expires[:size] > now)
         if gate.settings.retention is not None:

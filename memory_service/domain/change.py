@@ -26,6 +26,12 @@ class Change:
     after: Memory
     decision: Decision | None = None
 
+    @property
+    def concerns_index(self) -> bool:
+        """Tell whether the vector index has to be told; of what only supports it never knows."""
+        before = self.before is not None and not self.before.supports_only
+        return before or not self.after.supports_only
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastChange:

@@ -18,7 +18,12 @@ class Gate:
 
 
 def allows(gate: Gate, memory: Memory) -> bool:
-    """Tell whether the memory may be recalled."""
+    """Tell whether the memory may be recalled: all the gates, and not the assistant's words."""
+    return not memory.supports_only and counts(gate, memory)
+
+
+def counts(gate: Gate, memory: Memory) -> bool:
+    """Tell whether the memory may be recalled or, if it only supports, lift its neighbours."""
     settings = gate.settings
     return (
         settings.memory_enabled

@@ -5,19 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from memory_service.domain.model import Memory, MemoryType, UserState
-
-
-class Role(StrEnum):
-    """Who speaks: the user, whose words alone become facts; the assistant, who is context.
-
-    Words of the system and of tools are never read.
-    """
-
-    USER = "user"
-    ASSISTANT = "assistant"
-    SYSTEM = "system"
-    TOOL = "tool"
+from memory_service.domain.model import Memory, MemoryType, Role, UserState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,18 @@ class IndexState(StrEnum):
     REMOVED = "removed"
 
 
+class Role(StrEnum):
+    """Who speaks: the user, whose words alone become facts; the assistant, who is context.
+
+    Words of the system and of tools are never read.
+    """
+
+    USER = "user"
+    ASSISTANT = "assistant"
+    SYSTEM = "system"
+    TOOL = "tool"
+
+
 class Operation(StrEnum):
     """What a change did to a memory."""
 
@@ -79,6 +91,22 @@ class Memory:
     is_verbatim: bool = False
     speaker: str = ""
     occur_time: datetime | None = None
+    role: Role | None = None
+    """Who spoke, of a verbatim turn: the user or the assistant; None: unknown."""
+
+    @property
+    def supports_only(self) -> bool:
+        """Tell whether it is what the assistant said.
+
+        Such a turn supports its neighbours by its words. It is never recalled, and so needs no
+        embedding and no place in the index.
+        """
+        return self.role is Role.ASSISTANT
+
+    @property
+    def is_indexed(self) -> bool:
+        """Tell whether the vector index is to hold it."""
+        return self.status is MemoryStatus.ACTIVE and not self.supports_only
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from memory_service.domain.gate import Gate
 from memory_service.domain.model import Memory
 
 Allowed = Gate | Callable[[Memory], bool] | AbstractSet[str] | None
-"""Which rows may score: those that pass a gate, that a function admits, of these ids, or all.
+"""Which rows may count: those that pass a gate, that a function admits, of these ids, or all.
 
 A gate costs little; a function is asked for every row.
 """
@@ -29,6 +29,7 @@ class Roster:
         self._memories: list[Memory | None] = [None]
         self._ids: NDArray[np.object_] = np.array([""], np.object_)
         self._active: NDArray[np.bool_] = np.zeros(1, np.bool_)
+        self._supports_only: NDArray[np.bool_] = np.zeros(1, np.bool_)
         self._free: list[int] = []
         self._admission = Admission()
         self._ranks: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -49,6 +50,7 @@ class Roster:
         """Make room for slots below size."""
         self._ids = grown(self._ids, size)
         self._active = grown(self._active, size)
+        self._supports_only = grown(self._supports_only, size)
         self._ranks = grown(self._ranks, size)
         self._admission.reserve(size)
 
@@ -70,6 +72,7 @@ class Roster:
         self._memories[slot] = memory
         self._ids[slot] = memory.memory_id
         self._active[slot] = True
+        self._supports_only[slot] = memory.supports_only
         self._admission.put(slot, memory)
         return slot
 
@@ -77,6 +80,7 @@ class Roster:
         """Put another version of a row in its slot, which is given."""
         slot = self._slots[memory.memory_id]
         self._memories[slot] = memory
+        self._supports_only[slot] = memory.supports_only
         self._admission.put(slot, memory)
         return slot
 
@@ -89,7 +93,7 @@ class Roster:
         return slot
 
     def allowed(self, told: Allowed) -> NDArray[np.bool_]:
-        """Tell for every slot whether its row may score."""
+        """Tell for every slot whether its row may count."""
         active = self._active[: self.size]
         if told is None:
             return active
@@ -100,6 +104,10 @@ class Roster:
         else:
             passed = map(told.__contains__, self._ids[: self.size])
         return active & np.fromiter(passed, np.bool_, self.size)
+
+    def recalled(self, counting: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Leave out, of the rows that may count, those that only support their neighbours."""
+        return counting & ~self._supports_only[: self.size]
 
     def found(self, memory_ids: Iterable[str], count: int) -> NDArray[np.intp]:
         """Give the slots of so many ids, 0 for those that are not here."""

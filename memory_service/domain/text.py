@@ -37,14 +37,16 @@ def active_key(memory: Memory) -> str | None:
     """Give what must be unique among the active rows of one user, assistant, run and type.
 
     None for a row that is not active. The content's hash; of a verbatim turn the turn's place and
-    words, because the same words said twice are two turns.
+    words, because the same words said twice are two turns. The assistant's words have keys of
+    their own: an echo must not stand in the way of what the user said.
     """
     if memory.status is not MemoryStatus.ACTIVE:
         return None
     if not memory.is_verbatim:
         return memory.content_hash
     said = _utc(memory.occur_time).isoformat(timespec="microseconds") if memory.occur_time else ""
-    return _sha256(f"{memory.conversation_id}\0{memory.turn_id}\0{said}\0{memory.content}")
+    key = f"{memory.conversation_id}\0{memory.turn_id}\0{said}\0{memory.content}"
+    return _sha256(f"{key}\0{memory.role}" if memory.supports_only else key)
 
 
 def indexed_text(memory: Memory) -> str:

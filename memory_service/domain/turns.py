@@ -31,8 +31,11 @@ def asks(text: str) -> bool:
 
 
 def speaker_of(memory: Memory) -> str:
-    """Give who said a turn, case folded: the stored speaker, else what stands before a colon."""
-    found = None if memory.speaker else _SPEAKER.match(memory.content)
+    """Give who said a turn, case folded: the stored speaker, else what stands before a colon.
+
+    Not so where it is known whether the user or the assistant spoke: that is no transcript.
+    """
+    found = None if memory.speaker or memory.role else _SPEAKER.match(memory.content)
     return (found.group(1) if found else memory.speaker).strip().casefold()
 
 

@@ -34,8 +34,9 @@ _POSTING_BYTES = 30
 class WorkingSet:
     """Statistics and links over all active rows of one user; for one thread at a time.
 
-    A request's gates decide which rows score, and a row that does not is nobody's neighbour; the
-    statistics are over all rows all the same.
+    A request's gates decide which rows count, and a row that does not is nobody's neighbour; the
+    statistics are over all rows all the same. What an assistant said counts as a neighbour, by its
+    words alone, and is never an answer itself.
     """
 
     def __init__(self, *, revision: int, text: Callable[[Memory], str] = indexed_text) -> None:
@@ -111,10 +112,11 @@ class WorkingSet:
     def score(self, question: Question, allowed: Allowed = None) -> Scored:
         """Score the allowed rows against a question."""
         mask = self._roster.allowed(allowed)
-        slots, cosines = self._cosines(question, mask)
+        recalled = self._roster.recalled(mask)
+        slots, cosines = self._cosines(question, recalled)
         parts = relevance(self._evidence(question, mask, slots, cosines))
         total = parts.own + parts.near + parts.peak + parts.name
-        fitting = np.flatnonzero(mask & (total > 0))
+        fitting = np.flatnonzero(recalled & (total > 0))
         order, scores = self._roster.ordered(fitting, -np.expm1(-total[fitting]))
         found = np.zeros(len(mask), np.bool_)
         found[_nearest(slots, cosines)] = True
@@ -123,7 +125,7 @@ class WorkingSet:
             scores=scores,
             c=parts.keywords[order],
             d=parts.vector[order],
-            n=int(np.count_nonzero(mask)),
+            n=int(np.count_nonzero(recalled)),
             max_cosine=float(cosines.max()) if len(cosines) else None,
             found=found[order],
             _parts=parts,
@@ -137,7 +139,7 @@ class WorkingSet:
         slots: NDArray[np.intp],
         cosines: NDArray[np.float64],
     ) -> Evidence:
-        """Gather what is known of each slot; rows that may not score know nothing."""
+        """Gather what is known of each slot; rows that may not count know nothing."""
         size = len(mask)
         keywords, coverage = self._postings.evidence(tokens(question.text), size)
         vectors = np.zeros(size)
@@ -154,13 +156,13 @@ class WorkingSet:
         )
 
     def _cosines(
-        self, question: Question, mask: NDArray[np.bool_]
+        self, question: Question, recalled: NDArray[np.bool_]
     ) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
-        """Give the rows that may score and have a cosine: their slots and their cosines."""
+        """Give the rows that may be recalled and have a cosine: their slots and their cosines."""
         given = question.cosines if question.vector is not None else {}
         slots = self._roster.found(given, len(given))
         cosines = np.fromiter(given.values(), np.float64, len(given))
-        usable = mask[slots] & np.isfinite(cosines)
+        usable = recalled[slots] & np.isfinite(cosines)
         return slots[usable], np.minimum(np.maximum(cosines[usable], -1.0), 1.0)
 
     def _enter(self, memory: Memory, vector: Vector | None) -> None:
@@ -205,7 +207,7 @@ class WorkingSet:
 
 
 def _only(mask: NDArray[np.bool_], links: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Cut the links to and from rows that may not score."""
+    """Cut the links to and from rows that may not count."""
     return np.where(mask & mask[links], links, 0)
 
 

@@ -11,6 +11,7 @@ from memory_service.domain.model import (
     MemoryStatus,
     MemoryType,
     Operation,
+    Role,
     UserSettings,
 )
 from memory_service.domain.text import content_hash, default_title, normalize
@@ -42,6 +43,7 @@ class NewMemory:
     is_verbatim: bool = False
     speaker: str = ""
     occur_time: datetime | None = None
+    role: Role | None = None
 
     def memory(self, memory_id: str, now: datetime) -> Memory:
         """Give the memory that this becomes if no equal one is there."""
@@ -69,6 +71,7 @@ class NewMemory:
             is_verbatim=self.is_verbatim,
             speaker=self.speaker,
             occur_time=self.occur_time,
+            role=self.role,
         )
 
 
@@ -142,7 +145,10 @@ def later_expiry(memory: Memory, again: Memory) -> datetime | None:
 
 
 def patched(memory: Memory, values: Mapping[str, Any], now: datetime) -> Memory:
-    """Give the memory with these values and all others as they were."""
+    """Give the memory with these values and all others as they were.
+
+    Nobody spoke what is no verbatim turn any more.
+    """
     after: Memory = replace(memory, **values, update_time=now, version=memory.version + 1)
     return replace(
         after,
@@ -150,6 +156,7 @@ def patched(memory: Memory, values: Mapping[str, Any], now: datetime) -> Memory:
         normalized_content=normalize(after.content),
         content_hash=content_hash(after.memory_type, after.content),
         superseded_by="" if after.status is MemoryStatus.ACTIVE else after.superseded_by,
+        role=after.role if after.is_verbatim else None,
     )
 
 

@@ -122,7 +122,7 @@ class Collections(Protocol):
     """Which collections exist for which fingerprint, and what a backfill has to write."""
 
     async def ready(self, collection: str) -> bool:
-        """Tell whether the collection holds all active memories. An empty store's is at once."""
+        """Tell whether the collection holds all that it is to hold; nothing is held at once."""
         ...
 
     async def mark_ready(self, collection: str) -> None:
@@ -145,9 +145,12 @@ class Collections(Protocol):
         ...
 
     async def batch(self, *, after: str, limit: int, fingerprint: str) -> Sequence[StoredRow]:
-        """Give active memories of all users by memory_id asc, with ids above after."""
+        """Give what the index is to hold (Memory.is_indexed) of all users, by memory_id asc.
+
+        Only ids above after.
+        """
         ...
 
     async def count(self) -> int:
-        """Count the active memories of all users."""
+        """Count what the index is to hold of all users."""
         ...

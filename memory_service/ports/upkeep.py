@@ -62,8 +62,8 @@ class Forgetting(Protocol):
 class IndexView:
     """What the index should hold of a user, as far as SQL knows.
 
-    settled: active memories that it was told of, or that nobody will tell it of. waiting: memories
-    that it is yet to be told about, so it may hold them or not.
+    settled: what it is to hold (Memory.is_indexed) and was told of, or nobody will tell it of.
+    waiting: memories that it is yet to be told about, so it may hold them or not.
     """
 
     settled: frozenset[str]

@@ -65,8 +65,9 @@ class Transaction(Protocol):
     def put(self, change: Change, vector: Vector | None = None, fingerprint: str = "") -> Memory:
         """Insert or replace the row, with history and a note for the index, and give it as stored.
 
-        The stored row carries the transaction's revision and index state PENDING. If its indexed
-        text differs from before, older embeddings go; a vector given is kept under fingerprint.
+        The stored row carries the transaction's revision and index state PENDING; REMOVED, and no
+        note, if the index never has to know it (Memory.supports_only). If its indexed text differs
+        from before, older embeddings go; a vector given is kept under fingerprint.
         """
         ...
 

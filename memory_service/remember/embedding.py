@@ -24,15 +24,22 @@ class Embedding:
         return self._embedder.fingerprint
 
     async def vectors(self, memories: Sequence[Memory]) -> Sequence[Vector | None]:
-        """Give an embedding of each, None where there is none in time or it points nowhere."""
-        if not memories:
+        """Give an embedding of each.
+
+        None where none is needed, where none comes in time, or where it points nowhere.
+        """
+        texts = [indexed_text(memory) for memory in memories if not memory.supports_only]
+        made = iter(await self._made(texts))
+        return [None if memory.supports_only else next(made) for memory in memories]
+
+    async def _made(self, texts: Sequence[str]) -> Sequence[Vector | None]:
+        if not texts:
             return []
-        texts = [indexed_text(memory) for memory in memories]
         try:
             async with asyncio.timeout(self._timeout):
                 vectors = await self._embedder.embed_documents(texts)
         except (EmbedderUnavailable, TimeoutError):
-            return [None] * len(memories)
+            return [None] * len(texts)
         return [
             vector if np.isfinite(vector).all() and vector.any() else None for vector in vectors
         ]

@@ -19,7 +19,7 @@ class Held:
 
     vectors: the stored embeddings of the rows that the index may not know yet, or of all rows
     (whole); None where a row is known to have no usable one. bare: rows of which the working set
-    has not seen an embedding.
+    has not seen an embedding, but for those that need none.
     """
 
     working: WorkingSet
@@ -43,7 +43,7 @@ class Held:
             working=WorkingSet.build(pairs, revision=revision, total=total),
             vectors=dict(kept),
             whole=keep is None,
-            bare={row.memory.memory_id for row in rows if row.vector is None},
+            bare={row.memory.memory_id for row in rows if _is_bare(row)},
         )
 
     @property
@@ -62,7 +62,7 @@ class Held:
             if row.memory.status is MemoryStatus.ACTIVE:
                 if row.vector is not None:
                     self.vectors[memory_id] = row.vector
-                else:
+                elif _is_bare(row):
                     self.bare.add(memory_id)
         self._matrix = None
 
@@ -97,6 +97,10 @@ class Held:
     def _is_current(self, memory: Memory) -> bool:
         mine = self.working.memory(memory.memory_id)
         return mine is not None and mine.revision == memory.revision
+
+
+def _is_bare(row: StoredRow) -> bool:
+    return row.vector is None and not row.memory.supports_only
 
 
 def _stacked(ids: Iterable[str], vectors: Mapping[str, Vector | None]) -> tuple[list[str], Vector]:

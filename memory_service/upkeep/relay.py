@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable, StoreUnavailable
-from memory_service.domain.model import IndexState, MemoryStatus
+from memory_service.domain.model import IndexState
 from memory_service.ports import (
     Clock,
     Embedder,
@@ -108,7 +108,7 @@ class IndexRelay:
     async def step(self) -> int:
         """Settle what is visible by now, and tell one batch; gives how many notes were claimed.
 
-        Active memories are embedded if needed and upserted: SYNCED; all others are removed:
+        What the index is to hold is embedded if needed and upserted: SYNCED; all else is removed:
         REMOVED; those whose words have no usable vector are removed as well: FAILED. A note that
         cannot be told is given back with a later time, and holds up no other one.
         """
@@ -150,9 +150,7 @@ class IndexRelay:
     async def _tell(self, notes: Sequence[IndexNote]) -> None:
         fingerprint = self._embedder.fingerprint
         loaded = await self._outbox.load_any(notes, fingerprint=fingerprint)
-        rows = {
-            row.memory.memory_id: row for row in loaded if row.memory.status is MemoryStatus.ACTIVE
-        }
+        rows = {row.memory.memory_id: row for row in loaded if row.memory.is_indexed}
         waiting, reached, upserts = await self._embed(rows)
         reached |= {
             note.memory_id: IndexState.REMOVED for note in notes if note.memory_id not in rows

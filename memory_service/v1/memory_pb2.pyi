@@ -290,7 +290,7 @@ class _MessageRole:
 class _MessageRoleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_MessageRole.ValueType], _builtins.type):
     DESCRIPTOR: _descriptor.EnumDescriptor
     MESSAGE_ROLE_UNSPECIFIED: _MessageRole.ValueType  # 0
-    """INVALID_ARGUMENT."""
+    """Of a message INVALID_ARGUMENT; of a memory not known."""
     MESSAGE_ROLE_USER: _MessageRole.ValueType  # 1
     """The user; the only source of facts."""
     MESSAGE_ROLE_ASSISTANT: _MessageRole.ValueType  # 2
@@ -304,7 +304,7 @@ class MessageRole(_MessageRole, metaclass=_MessageRoleEnumTypeWrapper):
     """Who speaks."""
 
 MESSAGE_ROLE_UNSPECIFIED: MessageRole.ValueType  # 0
-"""INVALID_ARGUMENT."""
+"""Of a message INVALID_ARGUMENT; of a memory not known."""
 MESSAGE_ROLE_USER: MessageRole.ValueType  # 1
 """The user; the only source of facts."""
 MESSAGE_ROLE_ASSISTANT: MessageRole.ValueType  # 2
@@ -409,6 +409,7 @@ class Memory(_message.Message):
     IS_VERBATIM_FIELD_NUMBER: _builtins.int
     SPEAKER_FIELD_NUMBER: _builtins.int
     OCCUR_TIME_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
     memory_id: _builtins.str
     """Output only (ImportMemories keeps it). Ordered by time, never used twice."""
     user_id: _builtins.str
@@ -451,6 +452,11 @@ class Memory(_message.Message):
     """content is what was said in a turn, word for word; its neighbours in the conversation support it."""
     speaker: _builtins.str
     """Who said it, of a verbatim turn. Empty: unknown."""
+    role: Global___MessageRole.ValueType
+    """Whether the user or the assistant spoke, of a verbatim turn; set when it is created. What the
+    assistant said supports its neighbours by its words, is never returned by Retrieve, and needs
+    no place in the index. Unset: not known.
+    """
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:
         """Not recalled from then on, and marked deleted soon after. Unset: never expires."""
@@ -512,10 +518,11 @@ class Memory(_message.Message):
         is_verbatim: _builtins.bool = ...,
         speaker: _builtins.str = ...,
         occur_time: _timestamp_pb2.Timestamp | None = ...,
+        role: Global___MessageRole.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_importance", b"_importance", "_is_explicit", b"_is_explicit", "confidence", b"confidence", "create_time", b"create_time", "expire_time", b"expire_time", "importance", b"importance", "is_explicit", b"is_explicit", "last_access_time", b"last_access_time", "metadata", b"metadata", "occur_time", b"occur_time", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_importance", b"_importance", "_is_explicit", b"_is_explicit", "assistant_id", b"assistant_id", "confidence", b"confidence", "content", b"content", "content_hash", b"content_hash", "conversation_id", b"conversation_id", "create_time", b"create_time", "event_ids", b"event_ids", "expire_time", b"expire_time", "importance", b"importance", "index_state", b"index_state", "is_explicit", b"is_explicit", "is_verbatim", b"is_verbatim", "last_access_time", b"last_access_time", "memory_id", b"memory_id", "memory_type", b"memory_type", "metadata", b"metadata", "occur_time", b"occur_time", "revision", b"revision", "run_id", b"run_id", "sensitivity_level", b"sensitivity_level", "speaker", b"speaker", "status", b"status", "superseded_by", b"superseded_by", "title", b"title", "turn_id", b"turn_id", "update_time", b"update_time", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_importance", b"_importance", "_is_explicit", b"_is_explicit", "assistant_id", b"assistant_id", "confidence", b"confidence", "content", b"content", "content_hash", b"content_hash", "conversation_id", b"conversation_id", "create_time", b"create_time", "event_ids", b"event_ids", "expire_time", b"expire_time", "importance", b"importance", "index_state", b"index_state", "is_explicit", b"is_explicit", "is_verbatim", b"is_verbatim", "last_access_time", b"last_access_time", "memory_id", b"memory_id", "memory_type", b"memory_type", "metadata", b"metadata", "occur_time", b"occur_time", "revision", b"revision", "role", b"role", "run_id", b"run_id", "sensitivity_level", b"sensitivity_level", "speaker", b"speaker", "status", b"status", "superseded_by", b"superseded_by", "title", b"title", "turn_id", b"turn_id", "update_time", b"update_time", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
     _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015

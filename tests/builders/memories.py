@@ -8,6 +8,7 @@ from memory_service.domain.model import (
     Memory,
     MemoryStatus,
     MemoryType,
+    Role,
     Scope,
 )
 from memory_service.domain.text import content_hash, normalize
@@ -37,6 +38,7 @@ def memory(
     is_verbatim: bool = False,
     speaker: str = "",
     occur_time: datetime | None = None,
+    role: Role | None = None,
     version: int = 1,
     revision: int = 0,
     index_state: IndexState = IndexState.PENDING,
@@ -71,4 +73,5 @@ def memory(
         is_verbatim=is_verbatim,
         speaker=speaker,
         occur_time=occur_time,
+        role=role,
     )

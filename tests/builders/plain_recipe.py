@@ -7,7 +7,7 @@ from math import exp, log
 import numpy as np
 
 from memory_service.domain.centre import Vector
-from memory_service.domain.model import Memory
+from memory_service.domain.model import Memory, Role
 from memory_service.domain.turns import asks, is_named, speaker_of
 from memory_service.domain.words import tokens
 from memory_service.domain.working_set import Change
@@ -16,7 +16,7 @@ from memory_service.domain.working_set import Change
 def plain_recipe(
     rows: Sequence[Change], text: str, query: Vector | None, allowed: set[str]
 ) -> Mapping[str, float]:
-    """Score the allowed rows; statistics are over all."""
+    """Score the allowed rows but the assistant's; statistics are over all."""
     memories = {one.memory_id: one for one, _ in rows}
     c, cover = _keywords({one: tokens(m.content) for one, m in memories.items()}, tokens(text))
     d = _vectors({one.memory_id: v for one, v in rows if v is not None}, query)
@@ -39,6 +39,8 @@ def plain_recipe(
 
     scores = {}
     for one in allowed:
+        if memories[one].role is Role.ASSISTANT:
+            continue
         before, after = around(one, previous), around(one, following)
         alone = not before and not after
         keep = 0.5 if after and asks(memories[one].content) else 1.0

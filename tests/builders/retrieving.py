@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
-from memory_service.domain.model import IndexState, Memory, MemoryStatus, Scope, UserSettings
+from memory_service.domain.model import IndexState, Memory, Scope, UserSettings
 from memory_service.domain.recall import Answer, Leg, Query, Source
 from memory_service.domain.text import indexed_text
 from memory_service.ports import StoredRow
@@ -47,7 +47,10 @@ class Scene:
         for user_id in sorted({memory.user_id for memory in memories}):
             mine = [memory for memory in memories if memory.user_id == user_id]
             rows = [
-                (row, self.embedder.vector(indexed_text(row))) if embedded else row for row in mine
+                (row, self.embedder.vector(indexed_text(row)))
+                if embedded and not row.supports_only
+                else row
+                for row in mine
             ]
             revision = self.store.seed(
                 user_id, *rows, fingerprint=self.embedder.fingerprint, settings=settings
@@ -59,7 +62,7 @@ class Scene:
         now = self.clock()
         notes = await self.store.claim(limit=100_000, lease=60, now=now)
         rows = await self.store.load_any(notes, fingerprint=self.embedder.fingerprint)
-        active = [row for row in rows if row.memory.status is MemoryStatus.ACTIVE]
+        active = [row for row in rows if row.memory.is_indexed]
         fit = [row for row in active if row.vector is not None and row.vector.any()]
         await self.index.upsert(fit)
         known = {row.memory.memory_id for row in fit}

@@ -6,7 +6,7 @@ from datetime import timedelta
 import numpy as np
 
 from memory_service.domain.centre import Vector
-from memory_service.domain.model import Memory
+from memory_service.domain.model import Memory, Role
 from memory_service.domain.relevance import Question, exact_cosines
 from memory_service.domain.working_set import Change, WorkingSet
 from tests.builders.memories import NOW, memory
@@ -35,6 +35,7 @@ def turn(
     at: float = 0,
     conversation_id: str = "c1",
     speaker: str = "",
+    role: Role | None = None,
 ) -> Memory:
     """Build a verbatim turn, said at so many seconds."""
     return memory(
@@ -43,6 +44,7 @@ def turn(
         is_verbatim=True,
         conversation_id=conversation_id,
         speaker=speaker,
+        role=role,
         occur_time=NOW + timedelta(seconds=at),
     )
 

@@ -2,7 +2,11 @@
 
 from datetime import datetime
 
-from memory_service.domain.ingest import Role, Turn, TurnMessage
+from memory_service.domain.ingest import (
+    Turn,
+    TurnMessage,
+)
+from memory_service.domain.model import Role
 from tests.builders.memories import NOW
 
 

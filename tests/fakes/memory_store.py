@@ -13,7 +13,6 @@ from memory_service.domain.gate import Gate, allows
 from memory_service.domain.model import (
     IndexState,
     Memory,
-    MemoryStatus,
     MemoryType,
     Operation,
     UserSettings,
@@ -321,7 +320,7 @@ class FakeMemoryStore:
 
     async def ready(self, collection: str) -> bool:
         await self._call("ready")
-        if not self._all_active():
+        if not self._all_indexed():
             self.ready_collections.add(collection)
         return collection in self.ready_collections
 
@@ -335,22 +334,21 @@ class FakeMemoryStore:
 
     async def mark_lost(self, collection: str) -> None:
         await self._call("mark_lost")
-        if any(row.index_state is IndexState.SYNCED for row in self._all_active()):
+        if any(row.index_state is IndexState.SYNCED for row in self._all_indexed()):
             self.ready_collections.discard(collection)
 
     async def batch(self, *, after: str, limit: int, fingerprint: str) -> Sequence[StoredRow]:
         await self._call("batch")
-        later = [row for row in self._all_active() if row.memory_id > after]
+        later = [row for row in self._all_indexed() if row.memory_id > after]
         later.sort(key=lambda row: row.memory_id)
         return [self.tables.row(row, fingerprint) for row in later[:limit]]
 
     async def count(self) -> int:
         await self._call("count")
-        return len(self._all_active())
+        return len(self._all_indexed())
 
-    def _all_active(self) -> list[Memory]:
-        rows = self.tables.memories.values()
-        return [row for row in rows if row.status is MemoryStatus.ACTIVE]
+    def _all_indexed(self) -> list[Memory]:
+        return [row for row in self.tables.memories.values() if row.is_indexed]
 
 
 def _strongest(rows: list[Memory]) -> list[Memory]:

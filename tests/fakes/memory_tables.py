@@ -153,7 +153,8 @@ class FakeTransaction:
         return sorted(changed, key=lambda row: (row.revision, row.memory_id))
 
     def put(self, change: Change, vector: Vector | None = None, fingerprint: str = "") -> Memory:
-        after = replace(change.after, revision=self.state.revision, index_state=IndexState.PENDING)
+        index_state = IndexState.PENDING if change.concerns_index else IndexState.REMOVED
+        after = replace(change.after, revision=self.state.revision, index_state=index_state)
         self._check(change, after)
         tables = self._tables
         if change.before is not None and indexed_text(change.before) != indexed_text(after):
@@ -163,7 +164,8 @@ class FakeTransaction:
             tables.vectors[after.memory_id, fingerprint] = vector
         tables.memories[after.memory_id] = after
         tables.note(replace(change, after=after), self._clock())
-        tables.mark(after.memory_id, after.user_id, self._clock())
+        if change.concerns_index:
+            tables.mark(after.memory_id, after.user_id, self._clock())
         return after
 
     def set_settings(self, settings: UserSettings) -> UserState:

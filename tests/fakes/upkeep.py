@@ -96,7 +96,7 @@ class FakeUpkeep:
         active = {
             row.memory_id
             for row in self._tables().active(user_id)
-            if row.index_state is not IndexState.FAILED
+            if row.is_indexed and row.index_state is not IndexState.FAILED
         }
         return IndexView(settled=frozenset(active - waiting), waiting=frozenset(waiting))
 

@@ -8,8 +8,8 @@ from memory_service.adapters.llm.data_block import data_block
 from memory_service.adapters.llm.endpoint import Schema, strict_object
 from memory_service.adapters.llm.extract_examples import EXAMPLES, Example
 from memory_service.domain.drafts import LONGEST_CONTENT, LONGEST_TITLE, MOST_FACTS
-from memory_service.domain.ingest import Intent, Role, Turn, TurnMessage
-from memory_service.domain.model import MemoryType
+from memory_service.domain.ingest import Intent, Turn, TurnMessage
+from memory_service.domain.model import MemoryType, Role
 from memory_service.domain.zones import local_time
 
 VERSION = "extract-1"

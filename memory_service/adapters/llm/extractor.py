@@ -3,7 +3,12 @@
 from memory_service.adapters.llm.chat_model import ChatModel
 from memory_service.adapters.llm.extract_prompt import VERSION, extract_prompt
 from memory_service.adapters.llm.facts import read_facts
-from memory_service.domain.ingest import Extraction, Intent, Role, Turn
+from memory_service.domain.ingest import (
+    Extraction,
+    Intent,
+    Turn,
+)
+from memory_service.domain.model import Role
 
 
 class LlmExtractor:

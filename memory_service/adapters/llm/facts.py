@@ -9,9 +9,17 @@ from memory_service.adapters.llm.chat_model import Answer
 from memory_service.adapters.llm.extract_examples import EXAMPLE_CONTENTS
 from memory_service.adapters.llm.fact_fields import InvalidFact, read_fact
 from memory_service.domain.errors import ModelUnreadable
-from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn
+from memory_service.domain.ingest import (
+    Extraction,
+    Fact,
+    Intent,
+    Turn,
+)
 from memory_service.domain.loose_json import Reading, read_json
-from memory_service.domain.model import MemoryType
+from memory_service.domain.model import (
+    MemoryType,
+    Role,
+)
 from memory_service.domain.support import supports, words_of
 from memory_service.domain.text import normalize
 from memory_service.domain.zones import local_time

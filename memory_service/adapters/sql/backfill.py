@@ -7,25 +7,25 @@ from sqlalchemy.exc import IntegrityError
 
 from database.access import Database
 from database.transient import Again
+from memory_service.adapters.sql.gates import RECALLED
 from memory_service.adapters.sql.reader import WITH_VECTOR
 from memory_service.adapters.sql.rows import to_stored
 from memory_service.adapters.sql.schema import memories, memory_index_collections
-from memory_service.domain.model import IndexState, MemoryStatus
+from memory_service.domain.model import IndexState
 from memory_service.ports import Clock, StoredRow
 
 _m = memories.c
 _c = memory_index_collections.c
-_active = _m.status == MemoryStatus.ACTIVE.value
 
 READY = select(_c.ready_time).where(_c.collection == bindparam("collection"))
 MARK_READY = insert(memory_index_collections)
-ANY_ACTIVE = select(_m.memory_id).where(_active).limit(1)
-ANY_SYNCED = ANY_ACTIVE.where(_m.index_state == IndexState.SYNCED.value)
+ANY = select(_m.memory_id).where(RECALLED).limit(1)
+ANY_SYNCED = ANY.where(_m.index_state == IndexState.SYNCED.value)
 OTHERS = delete(memory_index_collections).where(_c.collection != bindparam("kept"))
 MARK_LOST = delete(memory_index_collections).where(_c.collection == bindparam("lost"))
-COUNT = select(func.count()).select_from(memories).where(_active)
+COUNT = select(func.count()).select_from(memories).where(RECALLED)
 BATCH = (
-    WITH_VECTOR.where(_active, _m.memory_id > bindparam("after"))
+    WITH_VECTOR.where(RECALLED, _m.memory_id > bindparam("after"))
     .order_by(_m.memory_id)
     .limit(bindparam("rows"))
 )
@@ -45,7 +45,7 @@ class SqlCollections:
         def known(connection: Connection) -> bool | None:
             if connection.execute(READY, values).first() is not None:
                 return True
-            return None if connection.execute(ANY_ACTIVE).first() is None else False
+            return None if connection.execute(ANY).first() is None else False
 
         found = await self._database.read(known)
         if found is None:

@@ -16,11 +16,10 @@ from memory_service.domain.ingest import (
     IngestOutcome,
     Reason,
     Relation,
-    Role,
     Turn,
     TurnMessage,
 )
-from memory_service.domain.model import IndexState, Memory, MemoryStatus, MemoryType
+from memory_service.domain.model import IndexState, Memory, MemoryStatus, MemoryType, Role
 
 Document = dict[str, Any]
 
@@ -77,6 +76,10 @@ def _type(word: str) -> MemoryType:
     return MemoryType(word) if word in set(MemoryType) else MemoryType.UNKNOWN
 
 
+def _role(word: str | None) -> Role | None:
+    return None if word is None else Role(word)
+
+
 def _each(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda values: tuple(read(value) for value in values)
 
@@ -86,6 +89,7 @@ _MEMORY: Readers = {
     "status": MemoryStatus,
     "index_state": IndexState,
     "event_ids": tuple,
+    "role": _role,
     **dict.fromkeys(
         (
             "expire_time",

@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Integer, and_, bindparam, or_
 
 from database.types import Key, UtcTime
 from memory_service.adapters.sql.schema import ID, memories
-from memory_service.domain.model import MemoryStatus, MemoryType, UserSettings
+from memory_service.domain.model import MemoryStatus, MemoryType, Role, UserSettings
 from memory_service.ports import PinnedQuery
 
 _KNOWN = frozenset(MemoryType) - {MemoryType.UNKNOWN}
@@ -26,9 +26,12 @@ def _scoped(name: str) -> ColumnElement[bool]:
     return or_(wanted == "", _m[name] == "", _m[name] == wanted)
 
 
+RECALLED = and_(_m.status == MemoryStatus.ACTIVE.value, _m.role != Role.ASSISTANT.value)
+"""What may be recalled at all, and what the index is to hold: Memory.is_indexed."""
+
 OPEN = and_(
     _m.user_id == bindparam("user_id"),
-    _m.status == MemoryStatus.ACTIVE.value,
+    RECALLED,
     or_(_m.expire_time.is_(None), _m.expire_time > bindparam("now", type_=UtcTime)),
     _m.update_time > bindparam("kept_after", type_=UtcTime),
     or_(_switched("implicit"), _m.is_explicit),

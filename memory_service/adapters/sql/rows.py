@@ -12,6 +12,7 @@ from memory_service.domain.model import (
     Memory,
     MemoryStatus,
     MemoryType,
+    Role,
     UserSettings,
     UserState,
 )
@@ -29,14 +30,16 @@ STATE_COLUMNS = tuple(c for c in memory_user_states.c if c.name != "next_job_tim
 _TYPES = {word.value: word for word in MemoryType}
 _STATUSES = {word.value: word for word in MemoryStatus}
 _INDEX_STATES = {word.value: word for word in IndexState}
+_ROLES = {word.value: word for word in Role}
 _NAMES = tuple(field.name for field in fields(Memory))
 _PUT = tuple(getattr(Memory, name).__set__ for name in _NAMES)
 """The slots of Memory, written without its __init__: of a frozen class that takes two thirds of the
 time in which 5,000 rows are read."""
 _TYPE, _STATUS = _NAMES.index("memory_type"), _NAMES.index("status")
 _INDEX_STATE, _EVENTS = _NAMES.index("index_state"), _NAMES.index("event_ids")
+_ROLE = _NAMES.index("role")
 _PUT_TYPE, _PUT_STATUS = _PUT[_TYPE], _PUT[_STATUS]
-_PUT_INDEX_STATE, _PUT_EVENTS = _PUT[_INDEX_STATE], _PUT[_EVENTS]
+_PUT_INDEX_STATE, _PUT_EVENTS, _PUT_ROLE = _PUT[_INDEX_STATE], _PUT[_EVENTS], _PUT[_ROLE]
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -54,6 +57,7 @@ def to_memory(row: Row) -> Memory:
     _PUT_STATUS(memory, _STATUSES[row[_STATUS]])
     _PUT_INDEX_STATE(memory, _INDEX_STATES[row[_INDEX_STATE]])
     _PUT_EVENTS(memory, tuple(row[_EVENTS]))
+    _PUT_ROLE(memory, _ROLES.get(row[_ROLE]))
     return memory
 
 
@@ -68,6 +72,7 @@ def from_memory(memory: Memory) -> dict[str, Any]:
     values: dict[str, Any] = {field.name: getattr(memory, field.name) for field in fields(Memory)}
     values["metadata"] = dict(memory.metadata)
     values["event_ids"] = list(memory.event_ids)
+    values["role"] = memory.role or ""
     values["normalized_title"] = normalize(memory.title)
     values["active_key"] = active_key(memory)
     values["delete_time"] = memory.update_time if memory.status is MemoryStatus.DELETED else None

@@ -56,6 +56,8 @@ memories = Table(
     Column("is_verbatim", Boolean, nullable=False),
     Column("speaker", LongText, nullable=False),
     Column("occur_time", UtcTime),
+    # A domain.model.Role; empty: unknown.
+    Column("role", Key(WORD), nullable=False, server_default=""),
     Column("index_state", Key(WORD), nullable=False),
     # What the index was last told, and when.
     Column("index_version", BigInteger),

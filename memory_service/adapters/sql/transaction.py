@@ -136,7 +136,8 @@ class SqlTransaction:
         new memory's id is in use, MemoryNotFound if there is nothing of this user to replace.
         Nothing is stored then, and the transaction may go on.
         """
-        after = replace(change.after, revision=self._state.revision, index_state=IndexState.PENDING)
+        index_state = IndexState.PENDING if change.concerns_index else IndexState.REMOVED
+        after = replace(change.after, revision=self._state.revision, index_state=index_state)
         if after.user_id != self._state.user_id:
             raise MemoryNotFound
         if change.before is None:
@@ -147,7 +148,8 @@ class SqlTransaction:
                 self._connection.execute(FORGET_EMBEDDINGS, {"memory_id": after.memory_id})
         if vector is not None:
             self._keep(after.memory_id, vector, fingerprint, is_new=change.before is None)
-        mark(self._connection, after, is_new=change.before is None, now=self._clock())
+        if change.concerns_index:
+            mark(self._connection, after, is_new=change.before is None, now=self._clock())
         self._note(change, after)
         return after
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from database.access import Database
 from database.transient import Again
 from database.types import UtcTime
+from memory_service.adapters.sql.gates import RECALLED
 from memory_service.adapters.sql.marks import WAITING, mark_all
 from memory_service.adapters.sql.rows import batches, to_retention
 from memory_service.adapters.sql.schema import (
@@ -74,11 +75,7 @@ OLD_JOBS = (
 FORGET_JOB = delete(memory_jobs).where(
     _j.job_id == bindparam("its_id"), _j.state == JobState.DONE.value
 )
-INDEXED = select(_m.memory_id).where(
-    _of_user,
-    _m.status == MemoryStatus.ACTIVE.value,
-    _m.index_state != IndexState.FAILED.value,
-)
+INDEXED = select(_m.memory_id).where(_of_user, RECALLED, _m.index_state != IndexState.FAILED.value)
 UNTOLD = select(_o.memory_id).where(_o.user_id == bindparam("user_id"), _o.state == WAITING)
 
 

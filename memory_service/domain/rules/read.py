@@ -12,11 +12,13 @@ from memory_service.domain.ingest import (
     Extraction,
     Fact,
     Intent,
-    Role,
     Turn,
     TurnMessage,
 )
-from memory_service.domain.model import MemoryType
+from memory_service.domain.model import (
+    MemoryType,
+    Role,
+)
 from memory_service.domain.rules.rule import Rule, rule
 from memory_service.domain.rules.sensitivity import sensitivity_level
 from memory_service.domain.rules.sentences import PASTED_FROM, own_sentences

@@ -21,11 +21,10 @@ from memory_service.domain.ingest import (
     IngestOutcome,
     Reason,
     Relation,
-    Role,
     Turn,
     TurnMessage,
 )
-from memory_service.domain.model import IndexState, Memory, MemoryStatus, MemoryType
+from memory_service.domain.model import IndexState, Memory, MemoryStatus, MemoryType, Role
 
 TEXT = st.text(max_size=8)
 TIME = st.datetimes(timezones=st.just(UTC))
@@ -35,6 +34,7 @@ MEMORIES = st.builds(
     memory_type=st.sampled_from(MemoryType),
     status=st.sampled_from(MemoryStatus),
     index_state=st.sampled_from(IndexState),
+    role=st.none() | st.sampled_from(Role),
     metadata=st.dictionaries(TEXT, st.one_of(st.integers(), TEXT, st.lists(TEXT))),
     event_ids=st.lists(TEXT).map(tuple),
     **dict.fromkeys(("create_time", "update_time"), TIME),

@@ -12,8 +12,17 @@ from memory_service.adapters.extractor_rules import RulesExtractor
 from memory_service.adapters.judge_rules import RulesJudge
 from memory_service.adapters.llm import ChatModel, LlmExtractor, LlmJudge, ModelEndpoint
 from memory_service.domain.errors import ModelUnavailable
-from memory_service.domain.ingest import Extraction, Fact, Relation, Role, Turn, TurnMessage
-from memory_service.domain.model import MemoryType
+from memory_service.domain.ingest import (
+    Extraction,
+    Fact,
+    Relation,
+    Turn,
+    TurnMessage,
+)
+from memory_service.domain.model import (
+    MemoryType,
+    Role,
+)
 from memory_service.ports import FactExtractor, RelationJudge
 from tests.builders.memories import memory
 from tests.builders.turns import turn

@@ -16,8 +16,17 @@ from memory_service.adapters.llm.extract_examples import EXAMPLES
 from memory_service.adapters.llm.extract_prompt import INSTRUCTIONS, SCHEMA, VERSION
 from memory_service.adapters.llm.facts import MOST_READ, read_facts
 from memory_service.domain.errors import ModelUnreadable
-from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn, TurnMessage
-from memory_service.domain.model import MemoryType
+from memory_service.domain.ingest import (
+    Extraction,
+    Fact,
+    Intent,
+    Turn,
+    TurnMessage,
+)
+from memory_service.domain.model import (
+    MemoryType,
+    Role,
+)
 from tests.builders.turns import turn
 from tests.services.openai_server import OpenAIServer, answers, openai_server
 

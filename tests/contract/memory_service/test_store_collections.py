@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from memory_service.domain.model import IndexState, MemoryStatus
+from memory_service.domain.model import IndexState, MemoryStatus, Role
 from tests.builders.memories import memory
 from tests.contract.memory_service.memory_stores import Stores
 
@@ -21,6 +21,15 @@ async def test_the_collection_of_an_empty_store_is_ready_and_stays_so(stores: St
 async def test_a_store_of_deleted_memories_is_empty(stores: Stores) -> None:
     await stores.keep(memory("m1", status=MemoryStatus.DELETED))
     assert await stores.collections.ready("use") is True
+
+
+async def test_a_store_of_what_the_assistant_said_has_nothing_for_the_index(
+    stores: Stores,
+) -> None:
+    await stores.keep(memory("m1", is_verbatim=True, role=Role.ASSISTANT))
+    assert await stores.collections.ready("use") is True
+    assert await stores.collections.count() == 0
+    assert list(await stores.collections.batch(after="", limit=9, fingerprint="use")) == []
 
 
 async def test_a_backfilled_collection_is_ready(stores: Stores) -> None:

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import numpy as np
 
-from memory_service.domain.model import IndexState, MemoryStatus, Scope
+from memory_service.domain.model import IndexState, MemoryStatus, Role, Scope
 from memory_service.ports import IndexNote, PinnedQuery
 from tests.builders.memories import memory
 from tests.contract.memory_service.memory_stores import Stores
@@ -41,6 +41,21 @@ async def test_each_changed_memory_is_noted_once(stores: Stores) -> None:
         ("u1", "m2", 1),
         ("u2", "m3", 1),
     ]
+
+
+async def test_the_index_is_told_of_what_the_assistant_said_only_if_it_may_know_it(
+    stores: Stores,
+) -> None:
+    said = memory("m1", is_verbatim=True, role=Role.ASSISTANT)
+    (row,) = await stores.keep(said)
+    assert (row.role, row.index_state) == (Role.ASSISTANT, IndexState.REMOVED)
+    row = await stores.change(row, replace(row, title="new", version=2))
+    assert (await stores.outbox.depth(), await untold(stores)) == (0, {})
+    row = await stores.change(row, replace(row, role=None, version=3))
+    assert (await stores.outbox.depth(), row.index_state) == (1, IndexState.PENDING)
+    await told(stores, *await claim(stores))
+    await stores.change(row, replace(row, role=Role.ASSISTANT, version=4))
+    assert await stores.outbox.depth() == 1
 
 
 async def test_notes_are_claimed_oldest_first(stores: Stores) -> None:

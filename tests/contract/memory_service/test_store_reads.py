@@ -11,6 +11,7 @@ from memory_service.domain.model import (
     IndexState,
     MemoryStatus,
     MemoryType,
+    Role,
     Scope,
     UserSettings,
 )
@@ -59,6 +60,7 @@ async def test_a_memory_comes_back_as_it_was_stored(stores: Stores) -> None:
         sensitivity_level=2,
         is_explicit=True,
         is_verbatim=True,
+        role=Role.USER,
         version=3,
     )
     (stored,) = await stores.keep(full)
@@ -145,6 +147,7 @@ GATED = [
     ("type off", {}, UserSettings(disabled_types=frozenset({CONSTRAINT})), {}),
     ("other assistant", {"assistant_id": "a2"}, UserSettings(), {"assistant_id": "a1"}),
     ("other run", {"run_id": "r2"}, UserSettings(), {"run_id": "r1"}),
+    ("assistant", {"is_verbatim": True, "role": Role.ASSISTANT}, UserSettings(), {}),
     ("too old", {"age": timedelta(days=2)}, UserSettings(retention=timedelta(days=2)), {}),
 ]
 OPEN = [
@@ -154,6 +157,7 @@ OPEN = [
     ("other type off", {}, UserSettings(disabled_types=frozenset({FACT, TODO})), {}),
     ("of no assistant", {}, UserSettings(), {"assistant_id": "a1", "run_id": "r1"}),
     ("any assistant", {"assistant_id": "a2", "run_id": "r2"}, UserSettings(), {}),
+    ("user", {"is_verbatim": True, "role": Role.USER}, UserSettings(), {}),
     ("kept", {"age": timedelta(days=2)}, UserSettings(retention=timedelta(days=3)), {}),
     ("kept for ever", {}, UserSettings(retention=timedelta(days=3_652_500)), {}),
 ]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from memory_service.domain.ingest import IngestOutcome
-from memory_service.domain.model import IndexState, MemoryStatus, UserSettings
+from memory_service.domain.model import IndexState, MemoryStatus, Role, UserSettings
 from memory_service.ports import IndexView, MemoryRef, RequestKey
 from tests.builders.memories import NOW, memory
 from tests.builders.turns import turn
@@ -145,6 +145,7 @@ async def test_what_the_index_should_hold_is_what_it_was_told(stores: Stores) ->
     await stores.keep(*map(memory, ("m1", "m2", "m3", "m4")))
     await stores.keep(memory("n1", user_id="u2"))
     await stores.keep(memory("d1", status=MemoryStatus.DELETED))
+    await stores.keep(memory("v1", is_verbatim=True, role=Role.ASSISTANT))
     await reach(
         stores,
         m1=IndexState.SYNCED,

@@ -20,6 +20,7 @@ from memory_service.domain.model import (
     Memory,
     MemoryStatus,
     MemoryType,
+    Role,
     UserSettings,
 )
 from memory_service.domain.text import content_hash, normalize
@@ -138,6 +139,13 @@ async def test_equal_words_are_other_memories_in_another_scope_type_status_or_tu
         memory("m7", "Likes tea", status=MemoryStatus.SUPERSEDED),
         memory("m8", "Likes tea", is_verbatim=True, turn_id="t1", occur_time=NOW),
         memory("m9", "Likes tea", is_verbatim=True, turn_id="t2", occur_time=NOW),
+        memory(
+            *("ma", "Likes tea"),
+            is_verbatim=True,
+            turn_id="t2",
+            occur_time=NOW,
+            role=Role.ASSISTANT,
+        ),
     ]
     await stores.keep(*rows)
 

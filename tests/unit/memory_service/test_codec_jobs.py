@@ -29,8 +29,8 @@ from memory_service.domain.ingest import (
     JobState,
     Reason,
     Relation,
-    Role,
 )
+from memory_service.domain.model import Role
 from memory_service.v1 import memory_pb2 as pb
 from rpc.page_tokens import page_token
 from tests.builders.memories import NOW, memory

@@ -7,7 +7,7 @@ from memory_service.codec import requests as codec
 from memory_service.codec.memories import memory_message, memory_size
 from memory_service.codec.settings import settings_message
 from memory_service.domain.errors import InvalidRequest, MemoryNotAllowed
-from memory_service.domain.model import MemoryStatus, MemoryType, UserSettings, UserState
+from memory_service.domain.model import MemoryStatus, MemoryType, Role, UserSettings, UserState
 from memory_service.domain.write import NewMemory, Refused, Stored
 from memory_service.v1 import memory_pb2 as pb
 from tests.builders.memories import NOW, memory
@@ -42,6 +42,15 @@ def test_zero_and_false_are_values() -> None:
     assert (new.importance, new.confidence, new.is_explicit) == (0.0, 0.0, False)
 
 
+@pytest.mark.parametrize("role", [Role.USER, Role.ASSISTANT])
+def test_who_spoke_a_verbatim_turn_is_taken_and_shown(role: Role) -> None:
+    number = pb.MessageRole.Value(f"MESSAGE_ROLE_{role.name}")
+    new, _ = codec.create_request(create(is_verbatim=True, role=number))
+    assert new.role is role
+    assert memory_message(new.memory("m1", NOW)).role == number
+    assert memory_message(memory()).role == pb.MESSAGE_ROLE_UNSPECIFIED
+
+
 def test_output_only_fields_are_ignored() -> None:
     new, _ = codec.create_request(
         create(memory_id="x", content_hash="y", revision=9, index_state=pb.INDEX_STATE_FAILED)
@@ -60,6 +69,9 @@ def test_output_only_fields_are_ignored() -> None:
         ({"status": pb.MEMORY_STATUS_DELETED}, "memory.status"),
         ({"sensitivity_level": 3}, "memory.sensitivity_level"),
         ({"event_ids": ["a", "\n"]}, "memory.event_ids[1]"),
+        ({"role": pb.MESSAGE_ROLE_USER}, "memory.role"),
+        ({"role": pb.MESSAGE_ROLE_SYSTEM, "is_verbatim": True}, "memory.role"),
+        ({"role": 9, "is_verbatim": True}, "memory.role"),
     ],
 )
 def test_a_create_is_refused_by_the_path_of_the_field(fields: dict[str, Any], path: str) -> None:
@@ -131,6 +143,7 @@ def test_a_mask_names_what_an_update_takes_over() -> None:
         (("user_id",), {}, ["update_mask.paths[0]"]),
         (("title", "version"), {}, ["update_mask.paths[1]"]),
         (("content_hash",), {}, ["update_mask.paths[0]"]),
+        (("role",), {"role": pb.MESSAGE_ROLE_USER}, ["update_mask.paths[0]"]),
         (("metadata.k",), {}, ["update_mask.paths[0]"]),
         (("content",), {}, ["memory.content"]),
         (("status",), {"status": pb.MEMORY_STATUS_DELETED}, ["memory.status"]),

@@ -4,8 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from memory_service.domain.gate import Gate, allows
-from memory_service.domain.model import Memory, MemoryStatus, MemoryType, Scope, UserSettings
+from memory_service.domain.gate import Gate, allows, counts
+from memory_service.domain.model import (
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Role,
+    Scope,
+    UserSettings,
+)
 from tests.builders.memories import NOW, SCOPE, memory
 
 OPEN = Gate(SCOPE, UserSettings(), NOW)
@@ -28,6 +35,14 @@ def test_a_memory_of_another_user_is_not(user_id: str) -> None:
 @pytest.mark.parametrize("status", sorted(set(MemoryStatus) - {MemoryStatus.ACTIVE}))
 def test_only_active_memories_are_allowed(status: MemoryStatus) -> None:
     assert not allows(OPEN, memory(status=status))
+
+
+def test_what_the_assistant_said_counts_for_its_neighbours_and_is_never_recalled() -> None:
+    said = memory(is_verbatim=True, role=Role.ASSISTANT)
+    assert counts(OPEN, said)
+    assert not allows(OPEN, said)
+    assert not counts(OPEN, memory(role=Role.ASSISTANT, expire_time=NOW))
+    assert allows(OPEN, memory(is_verbatim=True, role=Role.USER))
 
 
 def test_a_memory_ends_at_its_expire_time() -> None:

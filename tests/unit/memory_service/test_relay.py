@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from memory_service.domain.errors import IndexUnavailable, StoreUnavailable
-from memory_service.domain.model import IndexState, Memory, MemoryStatus
+from memory_service.domain.model import IndexState, Memory, MemoryStatus, Role
 from memory_service.ports import IndexNote, StoredRow, Vector
 from memory_service.upkeep.relay import IndexRelay, RelaySettings
 from rpc.ids import utc_now
@@ -81,6 +81,20 @@ async def test_an_embedding_that_is_there_is_not_made_again(world: World) -> Non
     await world.relay.step()
     assert world.embedder.documents == []
     assert world.state("m1") is IndexState.SYNCED
+
+
+async def test_the_index_never_hears_of_what_the_assistant_said(world: World) -> None:
+    said = memory("m1", is_verbatim=True, role=Role.ASSISTANT)
+    world.keep(said)
+    assert await world.relay.step() == 0
+    assert world.state("m1") is IndexState.REMOVED
+    world.keep(replace(said, role=None))
+    assert await world.relay.step() == 1
+    assert set(world.index.rows) == {"m1"}
+    world.keep(said)
+    await world.relay.step()
+    assert world.index.rows == {}
+    assert world.state("m1") is IndexState.REMOVED
 
 
 async def test_what_is_no_longer_active_is_removed(world: World) -> None:

@@ -1,5 +1,6 @@
 import pytest
 
+from memory_service.domain.model import Role
 from memory_service.domain.turns import Turns, asks, is_named, speaker_of
 from tests.builders.memories import memory
 from tests.builders.scored_rows import turn
@@ -52,6 +53,11 @@ def test_the_speaker_is_stored_or_stands_before_the_colon(
     speaker: str, content: str, expected: str
 ) -> None:
     assert speaker_of(memory("m", content, speaker=speaker)) == expected
+
+
+def test_words_before_a_colon_are_no_name_where_it_is_known_who_spoke() -> None:
+    assert speaker_of(memory("m", "Remind me: buy milk", role=Role.USER)) == ""
+    assert speaker_of(memory("m", "Remind me: buy milk", role=Role.USER, speaker="Anna")) == "anna"
 
 
 @pytest.mark.parametrize(

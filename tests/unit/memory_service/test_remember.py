@@ -20,10 +20,12 @@ from memory_service.domain.errors import (
     StaleVersion,
 )
 from memory_service.domain.model import (
+    IndexState,
     Memory,
     MemoryStatus,
     MemoryType,
     Operation,
+    Role,
     UserSettings,
     UserState,
 )
@@ -107,6 +109,19 @@ def room() -> Room:
 
 
 # ---------------------------------------------------------------- create
+
+
+async def test_what_the_assistant_said_is_stored_without_an_embedding(room: Room) -> None:
+    said = (await room.create(is_verbatim=True, role=Role.ASSISTANT)).memory
+    assert (said.role, said.index_state) == (Role.ASSISTANT, IndexState.REMOVED)
+    assert await room.vector(said) is None
+    assert room.embedder.documents == []
+
+
+async def test_nobody_spoke_what_is_no_verbatim_turn_any_more(room: Room) -> None:
+    said = (await room.create(is_verbatim=True, role=Role.ASSISTANT)).memory
+    changed = await room.update(said, is_verbatim=False)
+    assert (changed.role, changed.index_state) == (None, IndexState.PENDING)
 
 
 async def test_a_new_memory_is_stored_with_its_embedding_and_the_defaults(room: Room) -> None:

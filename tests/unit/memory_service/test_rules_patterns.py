@@ -13,7 +13,8 @@ import pytest
 
 from memory_service.domain import check_digits, dates, fold, rules, secrets
 from memory_service.domain.dates.mention import Pattern
-from memory_service.domain.ingest import Role, Turn, TurnMessage
+from memory_service.domain.ingest import Turn, TurnMessage
+from memory_service.domain.model import Role
 from memory_service.domain.rules.read import read_turn
 from memory_service.domain.rules.rule import Language
 from memory_service.domain.secrets import holds_secret

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_service.domain.fold import fold
-from memory_service.domain.ingest import Extraction, Fact, Intent, Role, Turn, TurnMessage
-from memory_service.domain.model import MemoryType
+from memory_service.domain.ingest import Extraction, Fact, Intent, Turn, TurnMessage
+from memory_service.domain.model import MemoryType, Role
 from memory_service.domain.rules.read import read_turn
 from memory_service.domain.secrets import holds_secret
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_service.domain.model import MemoryStatus, MemoryType
+from memory_service.domain.model import MemoryStatus, MemoryType, Role
 from memory_service.domain.text import (
     active_key,
     content_hash,
@@ -106,6 +106,14 @@ def test_the_same_words_in_two_turns_are_two_verbatim_rows() -> None:
     assert key() == key(occur_time=said.astimezone(timezone(timedelta(hours=8))))
     different = {key(), key(turn_id="t2"), key(occur_time=None), key(words="Yes")}
     assert len(different) == 4
+
+
+def test_an_echo_of_the_assistant_does_not_stand_in_the_way_of_what_the_user_said() -> None:
+    mine, echo, unknown = (
+        active_key(memory(content="Ok", is_verbatim=True, turn_id="t1", role=role))
+        for role in (Role.USER, Role.ASSISTANT, None)
+    )
+    assert mine == unknown != echo
 
 
 def test_the_indexed_text_names_date_and_speaker_as_far_as_known() -> None:

@@ -6,8 +6,15 @@ import pytest
 
 from memory_service.domain.centre import Vector
 from memory_service.domain.gate import Gate, allows
-from memory_service.domain.model import Memory, MemoryStatus, MemoryType, Scope, UserSettings
-from memory_service.domain.relevance import Question
+from memory_service.domain.model import (
+    Memory,
+    MemoryStatus,
+    MemoryType,
+    Role,
+    Scope,
+    UserSettings,
+)
+from memory_service.domain.relevance import SEMANTIC_LIMIT, Question
 from memory_service.domain.working_set import Change, WorkingSet
 from tests.builders.memories import NOW, SCOPE, memory
 from tests.builders.scored_rows import asked, built, turn, vector, worked_example
@@ -197,6 +204,44 @@ def test_a_gated_row_is_nobodys_neighbour() -> None:
     assert behind_the_gap.ids == ["t0"]
     alone = behind_the_gap.explain(0)
     assert alone["own"] == pytest.approx(1.5 * alone["keywords"])
+
+
+def test_what_the_assistant_said_lifts_its_neighbours_and_is_never_found() -> None:
+    said = [
+        turn("t0", "Where did you move?", at=0, role=Role.ASSISTANT),
+        turn("t1", "To Lyon", at=10, role=Role.USER),
+        turn("t2", "Lyon is lovely, moving there is wise", at=20, role=Role.ASSISTANT),
+        turn("t3", "I like cake", at=9_000, role=Role.USER),
+    ]
+    rows = built([(one, None) for one in said])
+    scored = rows.score(Question("where did I move"))
+    assert (scored.ids, scored.n) == (["t1"], 2)
+    parts = scored.explain(0)
+    assert (parts["keywords"], parts["own"]) == (0.0, 0.0)
+    assert parts["near"] > 0.5 * parts["peak"] > 0
+    assert rows.score(Question("where did I move"), {"t1", "t3"}).ids == []
+
+
+def test_what_the_assistant_said_takes_no_place_among_the_nearest() -> None:
+    mine = [turn(f"u{i:03}", "x", at=20 * i, role=Role.USER) for i in range(SEMANTIC_LIMIT)]
+    said = [turn(f"a{i:03}", "x", at=20 * i + 10, role=Role.ASSISTANT) for i in range(300)]
+    rows = built([(one, None) for one in [*mine, *said]])
+    near = dict.fromkeys((one.memory_id for one in said), 0.9)
+    far = {one.memory_id: 0.1 for one in mine}
+    scored = rows.score(Question("zzz", vector(1, 0), near | far))
+    assert sum(scored.found) == SEMANTIC_LIMIT == len(scored)
+    assert scored.max_cosine == pytest.approx(0.1)
+    assert all(scored.explain(position)["near"] < 0.1 for position in range(len(scored)))
+
+
+def test_a_turn_that_turns_out_to_be_the_assistants_is_no_longer_found() -> None:
+    one = turn("t1", "tea", role=Role.USER)
+    rows = built([(one, None)])
+    assert rows.score(Question("tea")).ids == ["t1"]
+    rows.apply([(replace(one, role=Role.ASSISTANT), None)], revision=2)
+    assert rows.score(Question("tea")).ids == []
+    rows.apply([(replace(one, role=None), None)], revision=3)
+    assert rows.score(Question("tea")).ids == ["t1"]
 
 
 # ---------------------------------------------------------------- the mean

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_service.domain.centre import Vector
-from memory_service.domain.model import MemoryStatus
+from memory_service.domain.model import MemoryStatus, Role
 from memory_service.domain.relevance import Scored
 from memory_service.domain.working_set import Change
 from tests.builders.memories import memory
@@ -59,8 +59,9 @@ def _row(draw: st.DrawFn) -> Change:
     place = draw(st.sampled_from(["", "c1", "c2"]))
     at = draw(st.sampled_from([0, 10, 20, 4000]))
     speaker = draw(st.sampled_from(["", "Anna", "小雨"]))
-    said = turn(memory_id, text, at=at, conversation_id=place, speaker=speaker)
-    return said, draw(VECTOR)
+    role = draw(st.sampled_from([None, Role.USER, Role.ASSISTANT]))
+    said = turn(memory_id, text, at=at, conversation_id=place, speaker=speaker, role=role)
+    return said, None if said.supports_only else draw(VECTOR)
 
 
 ROWS = st.lists(_row(), max_size=12, unique_by=lambda row: row[0].memory_id)
@@ -92,7 +93,7 @@ def test_scores_are_finite_and_in_order_below_one(
     assert ranking == sorted(ranking, reverse=True)
     assert all(0 < row.score < 1 and 0 <= row.c < 1 and 0 <= row.d <= 1 for row in scored)
     assert all(row.legs for row in scored)
-    assert scored.n == len(rows)
+    assert scored.n == sum(not one.supports_only for one, _ in rows)
     for position in range(len(scored)):
         assert np.isfinite(list(scored.explain(position).values())).all()
 
@@ -151,6 +152,6 @@ def test_the_recipe_written_down_plainly_gives_the_same_scores(
     question = asked(text, query, rows)
     scored = built(rows).score(question, allowed)
     expected = plain_recipe(rows, text, query, allowed)
-    assert scored.n == len(allowed)
+    assert scored.n == len(expected)
     plainly = {one: expected.get(one, 0.0) for one in ALL_IDS}
     assert _by_id(scored) == pytest.approx(plainly, abs=1e-4)
