@@ -4,7 +4,6 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable
-from itertools import count
 
 from memory_service.domain.erasure import Receipt, Store
 from memory_service.domain.errors import IndexUnavailable
@@ -55,11 +54,11 @@ class Erase:
         counts = await self._step(
             user_id, key.part("begin"), lambda tx: tx.removal.begin(key.request_id)
         )
-        for number in count():
+        number, removed = 0, CHUNK
+        while removed == CHUNK:
             step = await self._step(user_id, key.part(number), lambda tx: tx.removal.some(CHUNK))
             counts.update(step)
-            if step[Store.MEMORIES] < CHUNK:
-                break
+            number, removed = number + 1, step[Store.MEMORIES]
         pending = await self._forget_vectors(user_id, counts)
 
         def finish(tx: Transaction) -> bytes:

@@ -58,6 +58,23 @@ async def test_an_erasure_voids_what_was_held() -> None:
     assert ids(await scene.ask("tea")) == ["u1f0009"]
 
 
+async def test_a_row_purged_since_is_not_recalled_from_a_working_set_of_before() -> None:
+    scene = Scene()
+    rows = facts(3)
+    await scene.known(*rows)
+    assert len(ids(await scene.ask("tea"))) == 3
+    scene.store_rows(replace(rows[0], status=MemoryStatus.DELETED, version=2))
+    scene.clock.advance(1)
+    purged = await scene.store.change(
+        "u1",
+        lambda tx: tx.removal.purge(
+            [rows[0].memory_id], before=scene.clock(), actor="system", reason="purged"
+        ),
+    )
+    assert purged == 1
+    assert set(ids(await scene.ask("tea"))) == {row.memory_id for row in rows[1:]}
+
+
 async def test_the_mean_is_rebuilt_when_a_tenth_of_the_rows_is_new() -> None:
     scene = Scene()
     await scene.known(*facts(80))
