@@ -96,6 +96,7 @@ async def _serve_here(
             app.service,
             ready=app.ready,
             on_start=_announce,
+            on_drain=app.drain,
         )
     return DONE
 

@@ -159,6 +159,8 @@ class Settings(BaseSettings):
 
     # ------------------------------------------------------------ workers
 
+    watch_poll: Seconds = 1.0
+    """How often a WatchMemories looks for what other processes wrote; its own wakes it at once."""
     worker: bool = True
     """Run the workers inside serve; off where `memory-service worker` runs beside it."""
     relay_poll: Seconds = 0.5

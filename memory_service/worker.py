@@ -34,16 +34,19 @@ class Written:
     """Called after each write of this process; tells those who would have to poll otherwise."""
 
     def __init__(self) -> None:
-        self._listeners: list[Callable[[], object]] = []
+        self._listeners: list[Callable[[str], object]] = []
 
-    def listen(self, listener: Callable[[], object]) -> None:
-        """Call a listener, which neither waits nor fails, after each write from now on."""
+    def listen(self, listener: Callable[[str], object]) -> None:
+        """Call a listener, which neither waits nor fails, after each write from now on.
+
+        It is told whose memories, settings or jobs were written.
+        """
         self._listeners.append(listener)
 
-    def __call__(self) -> None:
+    def __call__(self, user_id: str) -> None:
         """Tell all."""
         for listener in self._listeners:
-            listener()
+            listener(user_id)
 
 
 class Worker:

@@ -26,7 +26,7 @@ class Drain:
         """Run the call, unless the server stops: UNAVAILABLE, reason SHUTTING_DOWN."""
         task = asyncio.current_task()
         if self._closed or task is None:
-            raise _shutting_down()
+            raise shutting_down()
         self._running.add(task)
         self._idle.clear()
         task.add_done_callback(self._left)
@@ -36,7 +36,7 @@ class Drain:
             if task not in self._ended:
                 raise
             task.uncancel()  # if the client has left too, one cancellation remains
-            raise _shutting_down() from None
+            raise shutting_down() from None
 
     def close(self) -> None:
         """Refuse calls from now on."""
@@ -64,6 +64,7 @@ class Drain:
             self._idle.set()
 
 
-def _shutting_down() -> Failure:
+def shutting_down() -> Failure:
+    """Give what a call is told that the end of the server ends: try again, elsewhere or later."""
     text = "this server is shutting down"
     return Failure(grpc.StatusCode.UNAVAILABLE, "SHUTTING_DOWN", text)

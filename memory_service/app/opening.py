@@ -30,11 +30,14 @@ from memory_service.handlers.failures import DOMAIN, failure_of
 from memory_service.handlers.service import MemoryHandlers, UseCases
 from memory_service.ports import Clock, NewId
 from memory_service.remember.batch import RememberMany
+from memory_service.remember.bells import Bells
 from memory_service.remember.browse import Browse
 from memory_service.remember.by_hand import Remember
 from memory_service.remember.embedding import Embedding
 from memory_service.remember.exporting import Export
+from memory_service.remember.history import History
 from memory_service.remember.importing import Import
+from memory_service.remember.watch import Watch
 from memory_service.retrieve import Retriever
 from memory_service.settings import Settings
 from memory_service.upkeep.erase import Erase
@@ -68,6 +71,7 @@ class MemoryApp:
         self.index = index
         self.worker = worker
         self._is_stalled = is_stalled
+        self._watch = use_cases.watch
         self.service = Service(
             name=memory_pb2.DESCRIPTOR.services_by_name["MemoryService"].full_name,
             add=memory_pb2_grpc.add_MemoryServiceServicer_to_server,
@@ -108,6 +112,10 @@ class MemoryApp:
             raise ValueError(message)
         return make_backfill(settings, self.store, self.embedder, self.index)
 
+    def drain(self) -> None:
+        """End the streams that have no end of their own, before the server stops."""
+        self._watch.close()
+
     async def close(self) -> None:
         """Stop waiting for the embedder."""
         self._loaded.cancel()
@@ -124,7 +132,8 @@ async def open_app(
     IndexBusy and IndexBroken, and ValueError for addresses that are none.
     """
     async with AsyncExitStack() as closing:
-        written = Written()
+        written, bells = Written(), Bells()
+        written.listen(bells.ring)
         store = open_memory_store(
             settings.database_address,
             clock=clock,
@@ -165,6 +174,9 @@ async def open_app(
             erase=erase,
             export=Export(store.snapshot),
             importing=Import(store.writer, embedding, clock=clock, new_id=new_id),
+            history=History(store.history, store.writer, embedding, clock=clock),
+            watch=Watch(store.history, bells, poll=settings.watch_poll),
+            learner=learner,
             jobs=Jobs(store.jobs, store.writer, clock=clock, new_id=new_id, on_stored=jobs.notify),
             retrieve_defaults=retrieve_defaults(settings),
             retrieve_timeout=settings.retrieve_timeout,

@@ -124,7 +124,7 @@ def make_loops(
     if index is None:
         return {}
     relay = make_relay(settings, store, embedder, index, clock)
-    written.listen(relay.notify)
+    written.listen(lambda _user_id: relay.notify())
     backfill = make_backfill(settings, store, embedder, index)
     return {"index_relay": relay.run, "index_backfill": lambda: keep_ready(backfill)}
 

@@ -1,13 +1,12 @@
 """Jobs of the queue: requests, and answers."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_service.codec.checks import Checks
 from memory_service.codec.ingest import outcome_message, read_turn
 from memory_service.codec.memories import timestamp
-from memory_service.codec.pages import about, fitting, place
+from memory_service.codec.pages import about, fitting, number, place
 from memory_service.codec.requests import mutation
 from memory_service.codec.words import JOB_STATE_OF, JOB_STATES
 from memory_service.domain.ingest import Job, Turn
@@ -15,8 +14,6 @@ from memory_service.ports import JobFilter, RequestKey
 from memory_service.v1 import memory_pb2 as pb
 from rpc.fields import items_of_page
 from rpc.page_tokens import page_token
-
-_SEQ = re.compile("[0-9]{1,18}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +65,7 @@ def list_jobs_request(request: pb.ListIngestJobsRequest) -> JobPage:
     )
     size = items_of_page(check.not_negative("page_size", request.page_size))
     of = about("ListIngestJobs", user_id, wanted.states, wanted.conversation_id, wanted.turn_id)
-    before = _seq(check, place(check, request.page_token, of))
+    before = number(check, place(check, request.page_token, of))
     check.passed()
     return JobPage(user_id=user_id, wanted=wanted, size=size, before=before, about=of)
 
@@ -106,13 +103,3 @@ def retry_answer(job: Job) -> bytes:
     """Keep what RetryIngestJob answers."""
     answer = pb.RetryIngestJobResponse(job=job_message(job))
     return answer.SerializeToString(deterministic=True)
-
-
-def _seq(check: Checks, given: str) -> int:
-    """Give the number in a token's place, 0 for the first page."""
-    if not given:
-        return 0
-    seq = int(given) if _SEQ.fullmatch(given) else 0
-    if not seq:
-        check.refuse("page_token", "must be the next_page_token of the same list")
-    return seq

@@ -1,5 +1,6 @@
 """Lists in pages, and the tokens between them."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -18,6 +19,7 @@ from rpc.page_tokens import BadPageToken, page_place, page_token
 
 Item = TypeVar("Item", bound=Message)
 
+_NUMBER = re.compile("[0-9]{1,18}")
 _TOKEN_BYTES = 1024  # more than any token has
 _FRAME_BYTES = 32  # more than a message takes beside itself in a list
 
@@ -71,6 +73,16 @@ def fitting(messages: Iterable[Item]) -> list[Item]:
             break
         taken.append(message)
     return taken
+
+
+def number(check: Checks, given: str) -> int:
+    """Give the number in a token's place, 0 for the first page."""
+    if not given:
+        return 0
+    found = int(given) if _NUMBER.fullmatch(given) else 0
+    if not found:
+        check.refuse("page_token", "must be the next_page_token of the same list")
+    return found
 
 
 def about(rpc: str, user_id: str, *parts: str | frozenset[str]) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Enums of the proto ↔ words of the domain. Unspecified is in none of the tables."""
 
 from memory_service.domain.ingest import Action, JobState
-from memory_service.domain.model import IndexState, MemoryStatus, MemoryType, Role
+from memory_service.domain.model import IndexState, MemoryStatus, MemoryType, Operation, Role
 from memory_service.domain.recall import Cut, Leg, LegState, Mode
 from memory_service.v1 import memory_pb2 as pb
 
@@ -58,6 +58,15 @@ INDEX_STATE_OF = {
     IndexState.REMOVED: pb.INDEX_STATE_REMOVED,
 }
 ROLE_OF = {word: pb.MessageRole.ValueType(number) for number, word in ROLES.items()}
+OPERATION_OF = {
+    Operation.CREATE: pb.HISTORY_OPERATION_CREATE,
+    Operation.UPDATE: pb.HISTORY_OPERATION_UPDATE,
+    Operation.SUPERSEDE: pb.HISTORY_OPERATION_SUPERSEDE,
+    Operation.ARCHIVE: pb.HISTORY_OPERATION_ARCHIVE,
+    Operation.DELETE: pb.HISTORY_OPERATION_DELETE,
+    Operation.RESTORE: pb.HISTORY_OPERATION_RESTORE,
+    Operation.ERASE: pb.HISTORY_OPERATION_ERASE,
+}
 LEG_OF = {
     Leg.PINNED: pb.RETRIEVE_LEG_PINNED,
     Leg.SEMANTIC: pb.RETRIEVE_LEG_SEMANTIC,

@@ -177,6 +177,16 @@ def superseded(memory: Memory, successor: Memory) -> Memory:
     return replace(gone, superseded_by=successor.memory_id)
 
 
+def reverted(memory: Memory, then: Memory, now: datetime) -> Memory:
+    """Give the memory with the values and the status that it had then, as a new version."""
+    return replace(
+        then,
+        last_access_time=memory.last_access_time,
+        update_time=now,
+        version=memory.version + 1,
+    )
+
+
 def operation_of(before: Memory, after: Memory) -> Operation:
     """Name a change by the status that it leads to, as history keeps it."""
     if before.status is after.status:

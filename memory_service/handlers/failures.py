@@ -7,12 +7,14 @@ from memory_service.domain.errors import (
     DomainError,
     EmbedderUnavailable,
     EqualMemoryExists,
+    HistoryNotKept,
     IndexUnavailable,
     InvalidField,
     InvalidRequest,
     JobNotFound,
     JobNotParked,
     LeaseLost,
+    MemoriesChanging,
     MemoryIdTaken,
     MemoryNotAllowed,
     MemoryNotFound,
@@ -23,6 +25,7 @@ from memory_service.domain.errors import (
     RevisionNotReached,
     StaleVersion,
     StoreUnavailable,
+    VersionNotFound,
 )
 from memory_service.v1 import memory_pb2 as pb
 from rpc.errors import Failure, Violation, cut
@@ -56,6 +59,13 @@ _MEANING: dict[type[DomainError], tuple[StatusCode, str, float | None]] = {
     ),
     JobNotFound: (StatusCode.NOT_FOUND, "the user has no such job", None),
     JobNotParked: (StatusCode.FAILED_PRECONDITION, "the job is not parked", None),
+    VersionNotFound: (StatusCode.NOT_FOUND, "the memory had no such version", None),
+    HistoryNotKept: (
+        StatusCode.OUT_OF_RANGE,
+        "the revision was never reached, or what happened since is not kept: list again",
+        None,
+    ),
+    MemoriesChanging: (StatusCode.ABORTED, "the memories changed meanwhile", None),
     LeaseLost: (StatusCode.ABORTED, "another worker took the job", None),
     ModelUnavailable: (StatusCode.UNAVAILABLE, "the model does not answer", 1.0),
     ModelUnreadable: (StatusCode.UNAVAILABLE, "the model's answer cannot be used", 1.0),

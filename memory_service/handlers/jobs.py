@@ -1,23 +1,25 @@
-"""RPCs of the queue."""
+"""RPCs of learning from turns."""
 # ruff: noqa: N802, ARG002 — names and parameters are those of gRPC
 
 from typing import Any
 
 import grpc
 
-from memory_service.codec import jobs
+from memory_service.codec import ingest, jobs
 from memory_service.consolidate.jobs import Jobs
-from memory_service.handlers.later import Later
+from memory_service.consolidate.learner import Learner
 from memory_service.v1 import memory_pb2 as pb
+from memory_service.v1 import memory_pb2_grpc
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
-class JobHandlers(Later):
+class JobHandlers(memory_pb2_grpc.MemoryServiceServicer):
     """One RPC = decode, use case, encode. Domain errors pass through, see failures."""
 
-    def __init__(self, use: Jobs) -> None:
-        self._jobs = use
+    def __init__(self, queued: Jobs, learner: Learner) -> None:
+        self._jobs = queued
+        self._learner = learner
 
     async def IngestTurn(
         self, request: pb.IngestTurnRequest, context: Context
@@ -26,6 +28,13 @@ class JobHandlers(Later):
         turn, key = jobs.ingest_request(request)
         kept = await self._jobs.ingest(turn, key, jobs.ingest_answer)
         return pb.IngestTurnResponse.FromString(kept)
+
+    async def DryRunIngest(
+        self, request: pb.DryRunIngestRequest, context: Context
+    ) -> pb.DryRunIngestResponse:
+        """Decide about a turn, and store nothing."""
+        outcome = await self._learner.dry_run(ingest.dry_run_request(request))
+        return pb.DryRunIngestResponse(outcome=ingest.outcome_message(outcome))
 
     async def GetIngestJob(
         self, request: pb.GetIngestJobRequest, context: Context

@@ -19,17 +19,21 @@ from memory_service.codec.memories import (
 from memory_service.codec.settings import settings_message
 from memory_service.codec.stats import stats_response
 from memory_service.consolidate.jobs import Jobs
+from memory_service.consolidate.learner import Learner
 from memory_service.domain.errors import AnswerTooLarge, DomainError, InvalidRequest
 from memory_service.domain.recall import Answer, Query
 from memory_service.domain.write import Outcome, Stored
 from memory_service.handlers.failures import MAX_ITEM_ERROR_BYTES, item_error
+from memory_service.handlers.history import HistoryHandlers
 from memory_service.handlers.jobs import JobHandlers
 from memory_service.handlers.transfer import export_memories, import_memories
 from memory_service.remember.batch import BatchAnswer, RememberMany
 from memory_service.remember.browse import Browse
 from memory_service.remember.by_hand import Remember
 from memory_service.remember.exporting import Export
+from memory_service.remember.history import History
 from memory_service.remember.importing import Import
+from memory_service.remember.watch import Watch
 from memory_service.upkeep.erase import Erase
 from memory_service.v1 import memory_pb2 as pb
 from rpc.deadline import remaining
@@ -54,18 +58,22 @@ class UseCases:
     remember_many: RememberMany
     browse: Browse
     erase: Erase
+    history: History
+    watch: Watch
     jobs: Jobs
+    learner: Learner
     export: Export
     importing: Import
     retrieve_defaults: retrieve.RetrieveDefaults
     retrieve_timeout: float
 
 
-class MemoryHandlers(JobHandlers):
+class MemoryHandlers(JobHandlers, HistoryHandlers):
     """One RPC = decode, use case, encode. Domain errors pass through, see failures."""
 
     def __init__(self, use: UseCases) -> None:
-        super().__init__(use.jobs)
+        JobHandlers.__init__(self, use.jobs, use.learner)
+        HistoryHandlers.__init__(self, use.history, use.watch)
         self._use = use
 
     async def Retrieve(self, request: pb.RetrieveRequest, context: Context) -> pb.RetrieveResponse:

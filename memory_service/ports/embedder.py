@@ -26,7 +26,7 @@ class Embedder(Protocol):
 
     @property
     def likeness_floor(self) -> float:
-        """Raw cosine below which two statements are about different things, in 0..1.
+        """Raw cosine below which two statements are about different things, in -1..1.
 
         Two of the same matter hardly ever lie below; above lie many that only seem alike.
         """

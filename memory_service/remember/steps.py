@@ -29,7 +29,13 @@ def store(tx: Transaction, memory: Memory, vector: Vector | None, fingerprint: s
 
 
 def replace_by(
-    tx: Transaction, before: Memory, after: Memory, vector: Vector | None, fingerprint: str
+    tx: Transaction,
+    before: Memory,
+    after: Memory,
+    vector: Vector | None,
+    fingerprint: str,
+    *,
+    reason: str = BY_HAND,
 ) -> Memory:
     """Replace a memory. Raises EqualMemoryExists if another active memory says what it will."""
     if after.status is MemoryStatus.ACTIVE:
@@ -37,7 +43,7 @@ def replace_by(
         if equal is not None and equal.memory_id != after.memory_id:
             message = "another active memory says the same"
             raise EqualMemoryExists(message)
-    return tx.put(change(before, after), vector, fingerprint)
+    return tx.put(change(before, after, reason), vector, fingerprint)
 
 
 def change(before: Memory | None, after: Memory, reason: str = BY_HAND) -> Change:

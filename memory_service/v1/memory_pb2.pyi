@@ -1576,7 +1576,9 @@ class HistoryEntry(_message.Message):
     actor: _builtins.str
     """Who made it: user, system or operator."""
     reason: _builtins.str
-    """Why."""
+    """Why: by_hand, same_hash, reverted; of what was learnt, the reason of its decision; of upkeep, its
+    own.
+    """
     @_builtins.property
     def before(self) -> Global___Memory:
         """Unset for a new memory, and once erased."""
@@ -2208,14 +2210,19 @@ class Decision(_message.Message):
     memory_id: _builtins.str
     """Memory added, updated or refreshed. Empty: none, or not made yet."""
     reason: _builtins.str
-    """Why: same_hash, duplicate, update, conflict, new, low_confidence, secret, settings."""
+    """Why: same_hash (an active memory says it word for word), duplicate, update, conflict, new.
+    Dropped: secret, invalid_fact, settings, intent, low_confidence, too_many_facts (of a turn three
+    are taken), and conflict with an explicit memory, which gives way to explicit facts only.
+    """
     model: _builtins.str
     """Model that judged. Empty: rules."""
     prompt_version: _builtins.str
-    """Version of the prompt or the rules."""
+    """Versions of the prompts or the rules that read and judged, `/` between them if they differ."""
     @_builtins.property
     def fact(self) -> Global___Memory:
-        """The text and values to store, merged for an update; the fact as read if none are."""
+        """The text and values to store, merged for an update; the fact as read if none are, without words
+        if they must not be kept (secret, settings) or are none (invalid_fact).
+        """
 
     @_builtins.property
     def superseded_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2543,17 +2550,21 @@ Global___WatchMemoriesRequest: _TypeAlias = WatchMemoriesRequest  # noqa: Y015
 
 @_typing.final
 class WatchMemoriesResponse(_message.Message):
-    """One revision."""
+    """One revision. Of those that changed no memory only the newest is told."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REVISION_FIELD_NUMBER: _builtins.int
     ENTRIES_FIELD_NUMBER: _builtins.int
     revision: _builtins.int
-    """Resume after this one."""
+    """Resume after this one. In the first message, a sign of life, the one that the stream starts
+    after: after_revision, or the current one.
+    """
     @_builtins.property
     def entries(self) -> _containers.RepeatedCompositeFieldContainer[Global___HistoryEntry]:
-        """All its changes. Empty: only settings changed, or a sign of life (one comes at the start)."""
+        """All its changes. Empty: none of a memory (settings, a turn to learn from), or a sign of life.
+        Where they would make the message too large they come without before, decision and after.
+        """
 
     def __init__(
         self,

@@ -293,7 +293,7 @@ class MemoryServiceServicer:
 
     def RevertMemory(self, request, context):
         """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-        or version. ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+        (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -361,8 +361,9 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchMemories(self, request, context):
-        """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision is
-        older than the history kept, or was never reached; list again, then watch.
+        """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision was never
+        reached, or the user was erased since; list again, then watch. UNAVAILABLE: also when the server
+        stops (SHUTTING_DOWN); watch again after the last revision.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -94,7 +94,7 @@ class MemoryServiceStub:
     """Lists changes, newest first. An unknown memory has none."""
     RevertMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RevertMemoryRequest, _memory_pb2.RevertMemoryResponse]
     """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-    or version. ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+    (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
     """
     GetUserSettings: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetUserSettingsRequest, _memory_pb2.GetUserSettingsResponse]
     """Gives the user's settings; the defaults if none were ever set."""
@@ -121,8 +121,9 @@ class MemoryServiceStub:
     RetryIngestJob: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RetryIngestJobRequest, _memory_pb2.RetryIngestJobResponse]
     """Queues a parked job again, attempts at 0. NOT_FOUND. FAILED_PRECONDITION: not parked."""
     WatchMemories: _grpc.UnaryStreamMultiCallable[_memory_pb2.WatchMemoriesRequest, _memory_pb2.WatchMemoriesResponse]
-    """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision is
-    older than the history kept, or was never reached; list again, then watch.
+    """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision was never
+    reached, or the user was erased since; list again, then watch. UNAVAILABLE: also when the server
+    stops (SHUTTING_DOWN); watch again after the last revision.
     """
     ExportMemories: _grpc.UnaryStreamMultiCallable[_memory_pb2.ExportMemoriesRequest, _memory_pb2.ExportMemoriesResponse]
     """Streams all memories in every status as of one moment, oldest first."""
@@ -202,7 +203,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Lists changes, newest first. An unknown memory has none."""
     RevertMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.RevertMemoryRequest, _memory_pb2.RevertMemoryResponse]  # type: ignore[assignment]
     """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-    or version. ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+    (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
     """
     GetUserSettings: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetUserSettingsRequest, _memory_pb2.GetUserSettingsResponse]  # type: ignore[assignment]
     """Gives the user's settings; the defaults if none were ever set."""
@@ -229,8 +230,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     RetryIngestJob: _aio.UnaryUnaryMultiCallable[_memory_pb2.RetryIngestJobRequest, _memory_pb2.RetryIngestJobResponse]  # type: ignore[assignment]
     """Queues a parked job again, attempts at 0. NOT_FOUND. FAILED_PRECONDITION: not parked."""
     WatchMemories: _aio.UnaryStreamMultiCallable[_memory_pb2.WatchMemoriesRequest, _memory_pb2.WatchMemoriesResponse]  # type: ignore[assignment]
-    """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision is
-    older than the history kept, or was never reached; list again, then watch.
+    """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision was never
+    reached, or the user was erased since; list again, then watch. UNAVAILABLE: also when the server
+    stops (SHUTTING_DOWN); watch again after the last revision.
     """
     ExportMemories: _aio.UnaryStreamMultiCallable[_memory_pb2.ExportMemoriesRequest, _memory_pb2.ExportMemoriesResponse]  # type: ignore[assignment]
     """Streams all memories in every status as of one moment, oldest first."""
@@ -379,7 +381,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.RevertMemoryResponse, _abc.Awaitable[_memory_pb2.RevertMemoryResponse]]:
         """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-        or version. ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+        (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
         """
 
     @_abc_1.abstractmethod
@@ -460,8 +462,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.WatchMemoriesRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_memory_pb2.WatchMemoriesResponse], _abc.AsyncIterator[_memory_pb2.WatchMemoriesResponse]]:
-        """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision is
-        older than the history kept, or was never reached; list again, then watch.
+        """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision was never
+        reached, or the user was erased since; list again, then watch. UNAVAILABLE: also when the server
+        stops (SHUTTING_DOWN); watch again after the last revision.
         """
 
     @_abc_1.abstractmethod

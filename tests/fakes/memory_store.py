@@ -48,6 +48,8 @@ class FakeMemoryStore:
         self.ready_collections: set[str] = set()
         self.calls: Counter[str] = Counter()
         """How often each port method was called."""
+        self.on_change: Callable[[str], object] = lambda _user_id: None
+        """Hears whose transaction was committed."""
         self.down = False
         self.hang = False
         self._clock = clock
@@ -91,6 +93,8 @@ class FakeMemoryStore:
             del self.tables.memories[memory_id]
             self.tables.notes.pop(memory_id, None)
         self.tables.vectors = {k: v for k, v in self.tables.vectors.items() if k[0] not in gone}
+        history = self.tables.history.items()
+        self.tables.history = {entry: kept for entry, kept in history if kept[0] != user_id}
         self.tables.states[user_id] = UserState(
             user_id=user_id,
             revision=state.revision + 1,
@@ -211,6 +215,7 @@ class FakeMemoryStore:
         answer = work(FakeTransaction(attempt, user_id, self._clock))
         attempt.requests[user_id, key.request_id] = (key, answer, self._clock())
         self.tables = attempt
+        self.on_change(user_id)
         return answer
 
     async def change(self, user_id: str, work: Callable[[Transaction], T]) -> T:
@@ -218,6 +223,7 @@ class FakeMemoryStore:
         attempt = self.tables.copy()
         answer = work(FakeTransaction(attempt, user_id, self._clock))
         self.tables = attempt
+        self.on_change(user_id)
         return answer
 
     async def answered(self, user_id: str, request_id: str) -> bool:

@@ -46,12 +46,12 @@ def open_memory_store(
     new_id: NewId,
     threads: int = 8,
     job_attempts: int = 6,
-    on_written: Callable[[], object] = lambda: None,
+    on_written: Callable[[str], object] = lambda _user_id: None,
 ) -> SqlMemoryStore:
     """Give the store at an address; connects at first use. threads: calls at a time.
 
-    job_attempts: how many a job has before it is parked. on_written hears of each write of a
-    memory, a setting or a job, once it is committed.
+    job_attempts: how many a job has before it is parked. on_written hears whose memories,
+    settings or jobs were written, once that is committed.
     """
     engine = open_engine(url, pool_size=threads)
     database = Database(engine, unavailable=StoreUnavailable, threads=threads)

@@ -36,10 +36,14 @@ TOUCH = (
 
 
 class SqlMemoryWriter:
-    """MemoryWriter. on_written is called once a write is committed."""
+    """MemoryWriter. on_written hears whose transaction was committed."""
 
     def __init__(
-        self, database: Database, *, clock: Clock, on_written: Callable[[], object]
+        self,
+        database: Database,
+        *,
+        clock: Clock,
+        on_written: Callable[[str], object] = lambda _user_id: None,
     ) -> None:
         self._database = database
         self._clock = clock
@@ -56,7 +60,7 @@ class SqlMemoryWriter:
         answer = await self._database.write(
             lambda connection: self._once(connection, user_id, key, work), repeatable=True
         )
-        self._on_written()
+        self._on_written(user_id)
         return answer
 
     async def change(self, user_id: str, work: Callable[[Transaction], _T]) -> _T:
@@ -66,9 +70,9 @@ class SqlMemoryWriter:
             raise_revision(connection, user_id)
             return work(SqlTransaction(connection, user_id, self._clock))
 
-        outcome = await self._database.write(changed, repeatable=True)
-        self._on_written()
-        return outcome
+        given = await self._database.write(changed, repeatable=True)
+        self._on_written(user_id)
+        return given
 
     async def answered(self, user_id: str, request_id: str) -> bool:
         """See MemoryWriter."""

@@ -22,6 +22,7 @@ from memory_service.domain.model import Scope
 from memory_service.ports import MemoryFilter, PinnedQuery, RequestKey, Transaction
 from tests.builders.memories import NOW, memory
 from tests.contract.memory_service.memory_stores import Stores, created
+from tests.fakes.clock import FakeClock, FakeIds
 from tests.services.mariadb import MariaDB
 
 Sql = tuple[SqlMemoryStore, Stores]
@@ -257,3 +258,21 @@ async def test_history_keeps_each_change_with_what_it_was_before(sql: Sql) -> No
     assert first.after["content"] == "喜欢茶 🙂"
     assert first.after["expire_time"] == NOW.isoformat()
     assert json.dumps(second.after)
+
+
+async def test_who_listens_hears_whose_transactions_were_committed(sqlite_url: str) -> None:
+    heard: list[str] = []
+    store = open_memory_store(
+        sqlite_url, clock=FakeClock(), new_id=FakeIds(), on_written=heard.append
+    )
+    await store.writer.once("u1", RequestKey("heard", "Test", b"d"), lambda _: b"")
+    await store.writer.change("u2", lambda _: None)
+    await store.writer.touch({"m1": NOW})
+    with pytest.raises(LookupError):
+        await store.writer.change("u3", _failing)
+    store.close()
+    assert heard == ["u1", "u2"]
+
+
+def _failing(_: Transaction) -> None:
+    raise LookupError
