@@ -70,6 +70,7 @@ PAIRS = tuple(
         (C, "I prefer tea", "I no longer like tea"),
         (C, "I live in Berlin", "I moved to Munich"),
         (C, "User lives in Berlin with his cat", "I moved to Munich last week"),
+        (C, "I live in Berlin with my cat", "I no longer live in Berlin"),
         (C, "I work at Acme", "I now work for Globex"),
         (C, "I work as a teacher", "I work as a nurse now"),
         (C, "My favorite color is blue", "My favourite color is green"),
@@ -147,6 +148,14 @@ PAIRS = tuple(
         (N, "我喜欢茶和咖啡", "我不喜欢咖啡"),
         (N, "不要放香菜", "不要放葱"),
         (N, "I like tea", "我喜欢茶"),
+        (N, "I live in Beijing", "我住在北京"),
+        (N, "I prefer tea", "我更喜欢茶"),
+        (N, "I live in Berlin with my cat", "I live in Berlin, Kreuzberg"),
+        (N, "I live in Berlin Mitte", "I live in Berlin with my cat"),
+        (N, "I live in Berlin with my cat", "I live in Berlin Mitte"),
+        (N, "I like tea because it is warm", "I like tea when it rains"),
+        (N, "I prefer tea over milk", "I prefer tea over coffee"),
+        (U, "I prefer tea over milk", "I prefer tea over milk and coffee"),
         (N, "用中文回答", "回答要简短"),
     )
 )

@@ -150,7 +150,7 @@ def _filled(
         slot=slot,
         about=_OWN.sub("", match["about"]) + (groups.get("thing") or "").replace("的", ""),
         values=values,
-        against=_values(against),
+        against=_values(item for each in against for item in _ITEMS.split(each)),
         detail=tuple(detail),
         limited=_LIMITS.search(value) is not None,
     )

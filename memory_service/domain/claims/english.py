@@ -211,7 +211,7 @@ def _filled(
         slot=slot,
         about=_about(f"{match['about']} {groups.get('thing') or ''}"),
         values=values,
-        against=_values(against),
+        against=_values(item for each in against for item in _ITEMS.split(each)),
         detail=stems(detail),
         limited=_LIMITS.search(value) is not None,
     )

@@ -30,6 +30,9 @@ def relate(new: str, old: str) -> Relation:
     UPDATE: it says all that the older one says, and more, so its own text is the merged one.
     CONFLICT: it contradicts everything that the older one says.
     """
+    if is_unspaced(new) != is_unspaced(old):
+        # 北京 may be Beijing.
+        return Relation.UNRELATED
     told, known = claims(new), claims(old)
     if not told or not known:
         return Relation.UNRELATED
