@@ -435,7 +435,9 @@ class Memory(_message.Message):
     sensitivity_level: _builtins.int
     """0 (default) to 2; above 0 is recalled only with sensitive_memory_enabled."""
     is_explicit: _builtins.bool
-    """The user said "remember this" or wrote it. Default by hand true."""
+    """The user said "remember this", corrected what was said before, or wrote it. Default by hand
+    true.
+    """
     status: Global___MemoryStatus.ValueType
     """UpdateMemory sets active or archived; the rest have their own RPCs."""
     superseded_by: _builtins.str

@@ -12,7 +12,7 @@ from memory_service.domain.ingest import Intent, Turn, TurnMessage
 from memory_service.domain.model import MemoryType, Role
 from memory_service.domain.zones import local_time
 
-VERSION = "extract-1"
+VERSION = "extract-2"
 """Kept with each decision; a test pins it to the digest of the instructions."""
 
 TYPES = (MemoryType.CONSTRAINT, MemoryType.PREFERENCE, MemoryType.TODO_HINT, MemoryType.FACT)
@@ -60,7 +60,8 @@ be done soon), fact (anything else)
 - confidence: how sure it is that the user means it, 0 to 1
 - importance: how much it matters later, 0 to 1
 - sensitivity_level: 0 ordinary, 1 personal (health, money, faith, family trouble), 2 very private
-- is_explicit: true only if the user asks to remember it or gives it as a rule
+- is_explicit: true only if the user asks to remember it, gives it as a rule, or takes back what \
+was said before
 - expire_time: when it stops being true, as ISO 8601 with zone; null if nothing says so
 """
 

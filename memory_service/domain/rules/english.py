@@ -48,6 +48,12 @@ LANGUAGE = Language(
         r"has|had|may|what|what's|whats|who|whose|who's|which|when(?! \w+ing\b)|where|why|how|"
         r"isn't|aren't|don't you|didn't|won't|any idea|remember (?:when|how|what|who|where))\b"
     ),
+    corrects=re.compile(
+        r"^(?:[a-z]+,? )?(?:actually|correction|update)\b|\b(?:no longer|any ?more|"
+        r"changed my mind|instead(?: of)?|from now on|moved|relocated|switched)\b|"
+        r"\bnow,? (?:and )?not\b|"
+        r"\bnot [^,]{1,40}(?:, but|,? now)\b"
+    ),
     doubt=re.compile(
         r"\b(?:might|may be|maybe|perhaps|probably|possibly|not sure|unsure|i guess|i think|"
         r"i suppose|i wonder|i wish|if only|i don't know|dunno|could be|i would(?! rather)|"

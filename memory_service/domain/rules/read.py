@@ -128,7 +128,7 @@ def _fact(statement: Statement, found: Rule, said: datetime) -> Fact:
         confidence=max(found.confidence, _WISHED_CONFIDENCE) if wished else found.confidence,
         importance=max(importance, _WISHED_IMPORTANCE) if wished else importance,
         sensitivity_level=sensitivity_level(statement.text),
-        is_explicit=wished or found.explicit,
+        is_explicit=wished or found.explicit or statement.corrects,
         expire_time=end_of_day(due, said) + GRACE if due else None,
     )
 

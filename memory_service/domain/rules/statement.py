@@ -32,6 +32,8 @@ class Statement:
     text: str
     folded: str
     wish: Wish = Wish.NONE
+    corrects: bool = False
+    """The user takes back what was said before: `actually`, `no longer`, 不再."""
 
 
 def statement_of(sentence: Sentence) -> Statement | None:
@@ -56,7 +58,9 @@ def statement_of(sentence: Sentence) -> Statement | None:
         return None
     if not said.strip(_AROUND) or _found(said, lambda language: language.question):
         return None
-    return _part(Statement(text=sentence.text, folded=folded, wish=wish), start, end)
+    corrects = _found(folded, lambda language: language.corrects)
+    whole = Statement(text=sentence.text, folded=folded, wish=wish, corrects=corrects)
+    return _part(whole, start, end)
 
 
 def splits(statement: Statement) -> Iterator[tuple[Statement, Statement]]:

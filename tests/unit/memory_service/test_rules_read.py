@@ -100,6 +100,31 @@ def test_the_wish_to_remember_is_taken_off_and_marked() -> None:
     assert fact.sensitivity_level == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "actually I prefer tea now, not coffee",
+        "Oh, actually I prefer tea",
+        "I no longer eat meat",
+        "I don't like coffee anymore",
+        "I like tea, not coffee now",
+        "I prefer tea instead of coffee",
+        "I moved to Oslo",
+        "我搬到成都了",
+        "其实我更喜欢茶",
+        "我不再喝咖啡了",
+        "我现在不吃肉了",
+    ],
+)
+def test_who_takes_back_what_was_said_before_means_it(text: str) -> None:
+    assert only(text).is_explicit
+
+
+@pytest.mark.parametrize("text", ["I prefer tea", "I live in Oslo now", "我喜欢茶"])
+def test_a_plain_statement_is_not_explicit(text: str) -> None:
+    assert not only(text).is_explicit
+
+
 @pytest.mark.parametrize("text", ["I'm vegan, remember that", "我吃素，记住了"])
 def test_the_wish_may_come_last(text: str) -> None:
     fact = only(text)
