@@ -7,11 +7,12 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TOOLS := $(VENV)/.tools
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL_LOCKED := .ci/install $(VENV)
 RESOLVE := $(BIN)/uv pip compile --quiet --upgrade --generate-hashes --universal --python-version 3.11 \
 	--no-emit-index-url --custom-compile-command 'make lock'
 PROTOS := protos/memory_service/v1/memory.proto protos/agent_service/v1/agent.proto
 
-.PHONY: help up demo test test-unit check format proto proto-check bench lock compose-env clean
+.PHONY: help up demo test test-thorough test-unit check format proto proto-check bench lock compose-env clean
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,12 +20,12 @@ help:  ## show this list
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version) if sys.version_info < (3, 11) else None'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL_LOCKED) requirements.lock
 	$(INSTALL) --no-deps --no-build-isolation -e .
 	touch $(READY)
 
 $(TOOLS): $(READY) requirements-dev.lock
-	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(INSTALL_LOCKED) requirements-dev.lock
 	touch $(TOOLS)
 
 up: $(READY)  ## run the three services on the embedded default (Ctrl-C stops them)
@@ -40,6 +41,9 @@ test: $(TOOLS)  ## every test, on SQLite + milvus-lite and on MariaDB + a Milvus
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage report --skip-covered --fail-under=95
 	$(BIN)/python -m coverage report --skip-covered --precision=2 --fail-under=99.9 --include='memory_service/domain/*,memory_service/retrieve/*,memory_service/remember/*,memory_service/consolidate/*,memory_service/upkeep/*,agent_service/domain/*,agent_service/chat/*,agent_service/conversations.py,agent_service/outbox/*'
+
+test-thorough: $(TOOLS)  ## the property tests with 1,000 inputs each instead of 30
+	$(BIN)/python -m pytest -n 2 --hypothesis-profile=thorough tests/unit tests/contract -m 'not mariadb and not milvus_server' $(ARGS)
 
 test-unit: $(TOOLS)  ## the tests that need no server and no file
 	$(BIN)/python -m pytest tests/unit $(ARGS)
