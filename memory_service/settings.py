@@ -180,6 +180,9 @@ class Settings(BaseSettings):
     job_concurrency: Count = 4
     """Turns that a process learns from at once, each of another user."""
 
+    verbatim_turns: bool = False
+    """Let users have their turns kept word for word, who say so in their settings."""
+
     # ------------------------------------------------------------ upkeep
 
     expiry_every: Interval = 60.0

@@ -8,6 +8,7 @@ from memory_service.adapters.sql.store import SqlMemoryStore
 from memory_service.consolidate.candidates import Candidates
 from memory_service.consolidate.deciding import Decider
 from memory_service.consolidate.learner import Learner
+from memory_service.consolidate.verbatim import VerbatimTurns
 from memory_service.ports import Clock, FactExtractor, NewId, RelationJudge
 from memory_service.remember.embedding import Embedding
 from memory_service.settings import Settings
@@ -57,7 +58,7 @@ def make_judge(model: "ChatModel | None") -> RelationJudge:
     return LlmJudge(model)
 
 
-def make_learner(
+def make_learner(  # noqa: PLR0913 - what learning is made of, constructed in one place
     model: "ChatModel | None",
     store: SqlMemoryStore,
     candidates: Candidates,
@@ -65,6 +66,7 @@ def make_learner(
     *,
     clock: Clock,
     new_id: NewId,
+    verbatim_turns: bool,
 ) -> Learner:
     """Give what learns from turns, with the model or by the rules."""
     decider = Decider(
@@ -75,4 +77,5 @@ def make_learner(
         clock=clock,
         new_id=new_id,
     )
-    return Learner(decider, store.reader, store.writer, embedding, clock=clock)
+    verbatim = VerbatimTurns(clock=clock, new_id=new_id) if verbatim_turns else None
+    return Learner(decider, store.reader, store.writer, embedding, clock=clock, verbatim=verbatim)

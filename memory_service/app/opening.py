@@ -164,7 +164,12 @@ async def open_app(
         if model is not None:
             closing.push_async_callback(model.close)
         candidates = Candidates(retriever.alike, embedder)
-        learner = make_learner(model, store, candidates, embedding, clock=clock, new_id=new_id)
+        learner = make_learner(
+            *(model, store, candidates, embedding),
+            clock=clock,
+            new_id=new_id,
+            verbatim_turns=settings.verbatim_turns,
+        )
         jobs = make_job_worker(settings, store, learner, clock)
         use_cases = UseCases(
             retriever=retriever,

@@ -5,11 +5,14 @@ from dataclasses import replace
 
 from memory_service.consolidate.allowed import user_state
 from memory_service.consolidate.deciding import Decider
-from memory_service.domain.change import Change
+from memory_service.consolidate.verbatim import VerbatimTurns
+from memory_service.domain.change import SYSTEM, Change
 from memory_service.domain.errors import MemoriesChanging
 from memory_service.domain.ingest import Extraction, IngestOutcome, Turn, why_not_learnt
+from memory_service.domain.model import Memory, Operation, UserState
 from memory_service.domain.plan import Plan
 from memory_service.domain.text import indexed_text
+from memory_service.domain.verbatim import VERBATIM
 from memory_service.ports import (
     ClaimedJob,
     Clock,
@@ -35,12 +38,15 @@ class Learner:
         embedding: Embedding,
         *,
         clock: Clock,
+        verbatim: VerbatimTurns | None = None,
     ) -> None:
+        """Keep no turn word for word if verbatim is None."""
         self._decider = decider
         self._reader = reader
         self._writer = writer
         self._embedding = embedding
         self._clock = clock
+        self._verbatim = verbatim
 
     async def learn(self, claimed: ClaimedJob) -> None:
         """See Learns. Raises MemoriesChanging if the user's memories do not stand still."""
@@ -63,16 +69,23 @@ class Learner:
         reason = why_not_learnt(state, turn)
         if reason:
             return IngestOutcome(warnings=(reason,))
-        plan = await self._decider.plan(turn, await self._decider.extract(turn), state)
+        plan = await self._planned(turn, await self._decider.extract(turn), state)
         return _without_new_ids(plan)
 
     async def _plan(self, turn: Turn, extraction: Extraction) -> Plan:
         state = await user_state(self._reader, turn.user_id, self._clock())
-        return await self._decider.plan(turn, extraction, state)
+        return await self._planned(turn, extraction, state)
+
+    async def _planned(self, turn: Turn, extraction: Extraction, state: UserState) -> Plan:
+        plan = await self._decider.plan(turn, extraction, state)
+        if self._verbatim is not None:
+            await self._verbatim.add(plan, turn, extraction)
+        return plan
 
     async def _apply(self, claimed: ClaimedJob, plan: Plan) -> None:
         """Store what a plan changes, and finish the job. Raises MemoriesChanging."""
         vectors = await self._vectors(plan)
+        kept = list(zip(plan.kept, await self._embedding.vectors(plan.kept), strict=True))
 
         def work(tx: Transaction) -> None:
             if not tx.jobs.is_held(claimed):
@@ -85,6 +98,9 @@ class Learner:
                 raise MemoriesChanging
             for change, vector in zip(plan.changes, vectors, strict=True):
                 tx.put(change, vector, self._embedding.fingerprint)
+            for memory, vector in kept:
+                if tx.find_active(memory) is None:
+                    tx.put(_keep(memory), vector, self._embedding.fingerprint)
             tx.jobs.finish(claimed, plan.outcome)
 
         await self._writer.change(claimed.job.turn.user_id, work)
@@ -94,6 +110,12 @@ class Learner:
         new = [each for each in plan.changes if _says_something_new(each)]
         made = iter(await self._embedding.vectors([each.after for each in new]))
         return [next(made) if _says_something_new(each) else None for each in plan.changes]
+
+
+def _keep(memory: Memory) -> Change:
+    return Change(
+        operation=Operation.CREATE, actor=SYSTEM, reason=VERBATIM, before=None, after=memory
+    )
 
 
 def _says_something_new(change: Change) -> bool:

@@ -18,6 +18,8 @@ class Plan:
         """Begin with nothing; the state is that from before anything else was read."""
         self.state = state
         self.changes: list[Change] = []
+        self.kept: list[Memory] = []
+        """What is kept word for word, whatever is decided about facts."""
         self._intent = intent
         self._decisions: list[Decision] = []
         self._warnings = list(warnings)
@@ -51,6 +53,11 @@ class Plan:
         self._decisions.append(decision)
         self._warnings.extend(warnings)
 
+    def keep(self, memories: Iterable[Memory], warnings: Iterable[str]) -> None:
+        """Note what of the turn is kept word for word."""
+        self.kept.extend(memories)
+        self._warnings.extend(warnings)
+
     def add(
         self,
         draft: Memory,
@@ -77,7 +84,7 @@ class Plan:
 
     @property
     def new_ids(self) -> frozenset[str]:
-        """The ids that the plan makes."""
+        """The ids that the plan makes for facts."""
         return frozenset(each.after.memory_id for each in self.changes if each.before is None)
 
     def is_stale(self, state: UserState, changed: Iterable[Memory]) -> bool:

@@ -1760,7 +1760,9 @@ class UserSettings(_message.Message):
     sensitive_memory_enabled: _builtins.bool
     """Default false: only sensitivity 0."""
     verbatim_turns_enabled: _builtins.bool
-    """Default false. True: what the user says is also kept word for word, where the deployment allows."""
+    """Default false. True: what the user and the assistant say is also kept word for word for 90 days,
+    where the deployment allows. False: nothing more is kept; what was is recalled until it expires.
+    """
     @_builtins.property
     def disabled_types(self) -> _containers.RepeatedScalarFieldContainer[Global___MemoryType.ValueType]:
         """Types that are off. Default none."""
@@ -2175,7 +2177,8 @@ class IngestOutcome(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What went wrong without failing the job, each once: truncated, invalid_fact, unsupported_fact
         (it rests on nothing that the user said), unknown_target, invalid_update (its merged text
-        cannot be used).
+        cannot be used). With verbatim turns on also too_long (over 16 KiB) and secret: such a message is
+        not kept word for word.
         """
 
     def __init__(

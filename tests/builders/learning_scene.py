@@ -1,13 +1,15 @@
 """A learner over fakes: said() is one turn, from the queue to the finished job."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from memory_service.consolidate.candidates import Candidates
 from memory_service.consolidate.deciding import Decider
 from memory_service.consolidate.learner import Learner
+from memory_service.consolidate.verbatim import VerbatimTurns
 from memory_service.domain.change import PastChange
-from memory_service.domain.ingest import Decision, Fact, IngestOutcome, Job
+from memory_service.domain.ingest import Decision, Fact, IngestOutcome, Job, Turn
 from memory_service.domain.model import Memory, MemoryStatus, MemoryType, UserSettings
 from memory_service.ports import ClaimedJob, RequestKey
 from memory_service.remember.embedding import Embedding
@@ -18,8 +20,12 @@ from tests.fakes.clock import FakeIds
 from tests.fakes.learning import FakeExtractor, FakeJudge
 
 
+@dataclass
 class Learning(Scene):
     """The judge knows the relations that a test tells it; all texts are near each other."""
+
+    verbatim: bool = False
+    """Whether users may have turns kept word for word."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -37,12 +43,19 @@ class Learning(Scene):
             clock=self.clock,
             new_id=self.ids,
         )
-        self.learner = Learner(decider, self.store, self.store, self.embedding, clock=self.clock)
+        self.learner = Learner(
+            *(decider, self.store, self.store, self.embedding),
+            clock=self.clock,
+            verbatim=VerbatimTurns(clock=self.clock, new_id=self.ids) if self.verbatim else None,
+        )
         self.jobs = FakeIds()
 
     async def claimed(self, text: str = "Hello.", **more: Any) -> ClaimedJob:
+        """Queue a turn of one message and take it from the queue."""
+        return await self.queued(turn(text, **more))
+
+    async def queued(self, said: Turn) -> ClaimedJob:
         """Queue a turn and take it from the queue."""
-        said = turn(text, **more)
         job_id = f"job-{self.jobs()}"
 
         def work(tx: Any) -> bytes:

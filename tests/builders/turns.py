@@ -1,6 +1,8 @@
 """Turns with values that a test need not care about."""
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
 
 from memory_service.domain.ingest import (
     Turn,
@@ -31,3 +33,12 @@ def turn(
         run_id=run_id,
         messages=(message,),
     )
+
+
+def talk(*said: tuple[Role, str], create_time: datetime = NOW, **more: Any) -> Turn:
+    """Build a turn of several messages, ten seconds apart."""
+    messages = tuple(
+        TurnMessage(role=role, content=words, create_time=create_time + timedelta(seconds=10 * i))
+        for i, (role, words) in enumerate(said)
+    )
+    return replace(turn(**more), messages=messages)

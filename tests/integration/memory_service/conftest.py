@@ -10,8 +10,10 @@ import grpc
 import pytest
 
 from memory_service.app import MemoryApp, migrate, open_app, server_settings
+from memory_service.ports import Clock
 from memory_service.settings import Settings
 from memory_service.v1 import memory_pb2_grpc
+from rpc.ids import utc_now
 from rpc.server import start
 
 
@@ -36,7 +38,7 @@ def serve_memory(tmp_path: Path) -> Serve:
     """Give a way to serve with chosen settings; the same folder each time."""
 
     @asynccontextmanager
-    async def serve(**knobs: Any) -> AsyncIterator[MemoryServer]:
+    async def serve(*, clock: Clock = utc_now, **knobs: Any) -> AsyncIterator[MemoryServer]:
         chosen: dict[str, Any] = {
             "data_dir": tmp_path,
             "embedder": "hash",
@@ -48,7 +50,7 @@ def serve_memory(tmp_path: Path) -> Serve:
         }
         settings = Settings(**chosen | knobs)
         migrate(settings)
-        async with open_app(settings) as app, app.worker.running():
+        async with open_app(settings, clock=clock) as app, app.worker.running():
             server = await start(server_settings(settings), app.service, ready=app.ready)
             address = f"127.0.0.1:{server.port}"
             try:
