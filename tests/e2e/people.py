@@ -101,6 +101,10 @@ class Person:
         assert answer.status_code == 200, answer.text
         return read_events(answer.content)
 
+    def reaches_memory(self) -> bool:
+        asked = {"user_id": self.user_id}
+        return self.client.get("/api/v1/memory/items", params=asked).status_code == 200
+
     def remember(self, content: str, kind: str = "FACT") -> str:
         memory = {"memory_type": f"MEMORY_TYPE_{kind}", "content": content}
         body = {"user_id": self.user_id, "memory": memory}

@@ -100,7 +100,10 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
 
 @pytest.fixture
 def person(services: Services) -> Iterator[Person]:
+    """Give somebody whom all services reach: what was away is tried again within 3 s."""
     with person_at(services.gateway.address) as person:
+        poll(person.reaches_memory, bool)
+        person.chat_when_well("hello")
         yield person
 
 
