@@ -12,6 +12,7 @@ from memory_service.domain.decide import (
     same_hash,
 )
 from memory_service.domain.drafts import Draft, draft, drafts, dropped
+from memory_service.domain.errors import ModelUnreadable
 from memory_service.domain.ingest import (
     Action,
     Decision,
@@ -29,6 +30,10 @@ from memory_service.ports import Clock, FactExtractor, MemoryReader, NewId, Rela
 
 COMPARED = 5
 """So many candidates are judged at once."""
+ASKED_AGAIN = 1
+"""So often a judge is asked again whose answer cannot be used."""
+UNREADABLE_JUDGEMENT = "unreadable_judgement"
+"""Warning: no answer of the judge about a fact could be used; it counts as new."""
 
 
 class Decider:
@@ -77,8 +82,9 @@ class Decider:
         if equal is not None:
             plan.add(fact, self._versioned(same_hash(fact, equal)), [equal])
             return
-        offers, judgements = await self._judged(each.fact, await self._offers(plan, fact))
+        offers, judgements, unread = await self._judged(each.fact, await self._offers(plan, fact))
         decision, warnings = decide(fact, offers, judgements, self._judged_by())
+        warnings = [*warnings, *unread]
         compared = [offer.memory for offer in offers]
         if decision.action is Action.UPDATE:
             equal = await self._equal(plan, decision.fact)
@@ -111,22 +117,38 @@ class Decider:
 
     async def _judged(
         self, fact: Fact, offers: Sequence[Offer]
-    ) -> tuple[Sequence[Offer], Sequence[Judgement]]:
+    ) -> tuple[Sequence[Offer], Sequence[Judgement], Sequence[str]]:
         """Have the best candidates judged, and the next ones for as long as all are conflicts.
 
         So that of many statements that are almost the same none is left to contradict the new one.
+        Also give a warning if a judge could not be understood.
         """
         judgements: list[Judgement] = []
         asked = 0
         while asked < len(offers):
             batch = [offer.memory for offer in offers[asked : asked + COMPARED]]
-            given = await self._judge.relate(fact, batch)
             asked += len(batch)
+            given = await self._related(fact, batch)
+            if given is None:
+                return offers[:asked], judgements, [UNREADABLE_JUDGEMENT]
             judgements += given
             conflicts = {one.memory_id for one in given if one.relation is Relation.CONFLICT}
             if not conflicts.issuperset(memory.memory_id for memory in batch):
                 break
-        return offers[:asked], judgements
+        return offers[:asked], judgements, []
+
+    async def _related(self, fact: Fact, memories: Sequence[Memory]) -> Sequence[Judgement] | None:
+        """Ask the judge, twice if need be; None if neither answer can be used.
+
+        One fact without a judgement must not cost the turn its others: it is then compared with
+        nothing, which loses no memory.
+        """
+        for _ in range(ASKED_AGAIN + 1):
+            try:
+                return await self._judge.relate(fact, memories)
+            except ModelUnreadable:
+                continue
+        return None
 
     def _versioned(self, decision: Decision) -> Decision:
         by = self._judged_by()

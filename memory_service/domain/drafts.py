@@ -87,17 +87,18 @@ def drafts(
 ) -> Sequence[Draft]:
     """Say of each fact whether it is dropped; memories are the facts' drafts, in their order.
 
-    Only so many facts that nothing else speaks against are taken, the first ones.
+    Of those that nothing else speaks against only MOST_FACTS are taken: constraints before all
+    others, then the first ones.
     """
-    given: list[Draft] = []
-    room = MOST_FACTS
-    for fact, memory in zip(extraction.facts, memories, strict=True):
-        reason = _refusal(memory, fact, extraction, settings)
-        if reason is None:
-            reason = None if room else Reason.TOO_MANY_FACTS
-            room = max(0, room - 1)
-        given.append(Draft(fact, memory, reason))
-    return given
+    pairs = list(zip(extraction.facts, memories, strict=True))
+    refusals = [_refusal(memory, fact, extraction, settings) for fact, memory in pairs]
+    free = [place for place, reason in enumerate(refusals) if reason is None]
+    free.sort(key=lambda place: memories[place].memory_type is not MemoryType.CONSTRAINT)
+    for place in free[MOST_FACTS:]:
+        refusals[place] = Reason.TOO_MANY_FACTS
+    return [
+        Draft(fact, memory, reason) for (fact, memory), reason in zip(pairs, refusals, strict=True)
+    ]
 
 
 def dropped(memory: Memory, reason: Reason) -> Decision:

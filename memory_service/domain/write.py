@@ -187,6 +187,21 @@ def reverted(memory: Memory, then: Memory, now: datetime) -> Memory:
     )
 
 
+def counterpart(before: Memory, after: Memory, other: Memory) -> Memory | None:
+    """Give what becomes of the other of two memories that replace each other; None: nothing.
+
+    before and after are the one that goes back to a version: if it comes back, the other one makes
+    way; if it goes again, the one that had made way for it comes back.
+    """
+    comes, goes = MemoryStatus.ACTIVE, MemoryStatus.SUPERSEDED
+    change = (before.status, after.status, other.status)
+    if change == (goes, comes, comes):
+        return superseded(other, after)
+    if change == (comes, goes, goes) and other.superseded_by == before.memory_id:
+        return with_status(other, comes, after.update_time)
+    return None
+
+
 def operation_of(before: Memory, after: Memory) -> Operation:
     """Name a change by the status that it leads to, as history keeps it."""
     if before.status is after.status:

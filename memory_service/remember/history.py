@@ -6,7 +6,7 @@ from memory_service.domain.change import PastChange
 from memory_service.domain.errors import VersionNotFound
 from memory_service.domain.model import Memory
 from memory_service.domain.text import indexed_text
-from memory_service.domain.write import reverted
+from memory_service.domain.write import counterpart, reverted
 from memory_service.ports import (
     Clock,
     MemoryHistory,
@@ -55,6 +55,9 @@ class History:
     ) -> bytes:
         """Give a memory the values and the status that it had at a version, as a new version.
 
+        If it was superseded and comes back, the active memory that stands in its place is
+        superseded by it, and the other way round: the two change places.
+
         Raises MemoryNotFound, VersionNotFound, and EqualMemoryExists if another active memory says
         what it would say.
         """
@@ -70,6 +73,20 @@ class History:
             # The same words have their embedding already.
             vector = vectors[0] if indexed_text(before) != indexed_text(after) else None
             fingerprint = self._embedding.fingerprint
+            other = _in_its_place(tx, before, after)
+            moved = counterpart(before, after, other) if other else None
+            if other and moved:
+                replace_by(tx, other, moved, None, fingerprint, reason=REVERTED)
             return encode(replace_by(tx, before, after, vector, fingerprint, reason=REVERTED))
 
         return await self._writer.once(user_id, key, work)
+
+
+def _in_its_place(tx: Transaction, before: Memory, after: Memory) -> Memory | None:
+    """Give the memory that stands in the place of one, perhaps over several that came between."""
+    seen = {before.memory_id}
+    other = tx.get(before.superseded_by or after.superseded_by)
+    while other is not None and other.superseded_by and other.superseded_by not in seen:
+        seen.add(other.memory_id)
+        other = tx.get(other.superseded_by)
+    return other

@@ -2177,7 +2177,8 @@ class IngestOutcome(_message.Message):
     def warnings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What went wrong without failing the job, each once: truncated, invalid_fact, unsupported_fact
         (it rests on nothing that the user said), unknown_target, invalid_update (its merged text
-        cannot be used). With verbatim turns on also too_long (over 16 KiB) and secret: such a message is
+        cannot be used), unreadable_judgement (nothing that the model said about a fact could be used, so
+        it counts as new). With verbatim turns on also too_long (over 16 KiB) and secret: such a message is
         not kept word for word.
         """
 

@@ -292,8 +292,10 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RevertMemory(self, request, context):
-        """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-        (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+        """Gives a memory the values and status it had at a version, as a new version. If it was superseded
+        and comes back, the active memory in its place is superseded by it, and the other way round.
+        NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
+        removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

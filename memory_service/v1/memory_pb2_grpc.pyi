@@ -93,8 +93,10 @@ class MemoryServiceStub:
     ListMemoryHistory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListMemoryHistoryRequest, _memory_pb2.ListMemoryHistoryResponse]
     """Lists changes, newest first. An unknown memory has none."""
     RevertMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RevertMemoryRequest, _memory_pb2.RevertMemoryResponse]
-    """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-    (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+    """Gives a memory the values and status it had at a version, as a new version. If it was superseded
+    and comes back, the active memory in its place is superseded by it, and the other way round.
+    NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
+    removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
     """
     GetUserSettings: _grpc.UnaryUnaryMultiCallable[_memory_pb2.GetUserSettingsRequest, _memory_pb2.GetUserSettingsResponse]
     """Gives the user's settings; the defaults if none were ever set."""
@@ -202,8 +204,10 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListMemoryHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListMemoryHistoryRequest, _memory_pb2.ListMemoryHistoryResponse]  # type: ignore[assignment]
     """Lists changes, newest first. An unknown memory has none."""
     RevertMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.RevertMemoryRequest, _memory_pb2.RevertMemoryResponse]  # type: ignore[assignment]
-    """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-    (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+    """Gives a memory the values and status it had at a version, as a new version. If it was superseded
+    and comes back, the active memory in its place is superseded by it, and the other way round.
+    NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
+    removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
     """
     GetUserSettings: _aio.UnaryUnaryMultiCallable[_memory_pb2.GetUserSettingsRequest, _memory_pb2.GetUserSettingsResponse]  # type: ignore[assignment]
     """Gives the user's settings; the defaults if none were ever set."""
@@ -380,8 +384,10 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.RevertMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.RevertMemoryResponse, _abc.Awaitable[_memory_pb2.RevertMemoryResponse]]:
-        """Gives a memory the values and status it had at a version, as a new version. NOT_FOUND: memory
-        (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
+        """Gives a memory the values and status it had at a version, as a new version. If it was superseded
+        and comes back, the active memory in its place is superseded by it, and the other way round.
+        NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
+        removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
         """
 
     @_abc_1.abstractmethod

@@ -146,7 +146,7 @@ async def test_a_superseded_memory_comes_back_by_its_version(memory_server: Any)
     assert (back.status, back.version) == (pb.MEMORY_STATUS_ACTIVE, 3)
     assert back.superseded_by == ""
     found = await retrieve(memory_server, "tea", min_revision=back.revision)
-    assert "I prefer tea" in [item.memory.content for item in found.items]
+    assert [item.memory.content for item in found.items] == ["I prefer tea"]
 
 
 async def test_what_cannot_be_reverted_says_why(memory_server: Any) -> None:

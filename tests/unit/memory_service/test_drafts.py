@@ -115,6 +115,17 @@ def test_what_the_settings_forbid_is_dropped() -> None:
     assert reasons(fact(sensitivity_level=2), settings=sensitive) == [None]
 
 
+def test_of_too_many_facts_constraints_are_taken_first_and_then_the_first_ones() -> None:
+    rule = fact("Never nuts", memory_type=MemoryType.CONSTRAINT)
+    dropped_ones = [Reason.TOO_MANY_FACTS, Reason.TOO_MANY_FACTS]
+    assert reasons(fact("a"), fact("b"), fact("c"), fact("d"), rule) == [
+        None,
+        None,
+        *dropped_ones,
+        None,
+    ]
+
+
 @pytest.mark.parametrize("intent", [Intent.CHITCHAT, Intent.TASK_REQUEST, Intent.KNOWLEDGE_QA])
 def test_some_intents_store_nothing(intent: Intent) -> None:
     assert reasons(fact(), fact(KEY), intent=intent) == [Reason.INTENT, Reason.SECRET]

@@ -138,6 +138,40 @@ async def test_any_status_is_undone_and_comes_back(
     assert ("m1", room.embedder.fingerprint) in room.store.tables.vectors
 
 
+async def test_the_memory_in_whose_place_one_comes_back_makes_way_and_both_change_back(
+    room: Room,
+) -> None:
+    room.keep(TEA)
+    room.keep(superseded(TEA, memory("m2")))
+    room.keep(superseded(memory("m2", "Likes milk"), memory("m3")), memory("m3", "Likes rice"))
+    back = await room.revert(1)
+    assert back.status is MemoryStatus.ACTIVE
+    tables = room.store.tables.memories
+    assert (tables["m3"].status, tables["m3"].superseded_by) == (MemoryStatus.SUPERSEDED, "m1")
+    assert tables["m3"].revision == back.revision
+    assert tables["m2"].superseded_by == "m3"
+    (newest, *_) = await room.past.page("u1", "m3", before=0, size=1)
+    assert (newest.operation, newest.reason) == (Operation.SUPERSEDE, "reverted")
+
+
+async def test_what_goes_again_lets_the_one_come_back_that_made_way_for_it(room: Room) -> None:
+    room.keep(TEA)
+    room.keep(superseded(TEA, memory("m2")))
+    room.keep(memory("m2", "Likes milk"))
+    await room.revert(1)
+    again = await room.revert(2, request="r2")
+    assert (again.status, again.superseded_by) == (MemoryStatus.SUPERSEDED, "m2")
+    assert room.store.tables.memories["m2"].status is MemoryStatus.ACTIVE
+
+
+async def test_a_memory_that_made_way_for_another_one_stays_where_it_is(room: Room) -> None:
+    room.keep(TEA)
+    room.keep(superseded(TEA, memory("m2")))
+    room.keep(with_status(memory("m2", "Likes milk"), MemoryStatus.DELETED, NOW))
+    await room.revert(1)
+    assert room.store.tables.memories["m2"].status is MemoryStatus.DELETED
+
+
 async def test_last_access_is_no_value_that_goes_back(room: Room) -> None:
     room.keep(TEA)
     await room.store.touch({"m1": NOW})

@@ -10,6 +10,7 @@ from memory_service.domain.errors import (
     LeaseLost,
     MemoriesChanging,
     ModelUnavailable,
+    ModelUnreadable,
     StoreUnavailable,
 )
 from memory_service.domain.ingest import (
@@ -164,6 +165,17 @@ async def test_a_merged_text_that_another_memory_says_makes_no_second_one(
     )
     assert len(decision.candidates) == 2
     assert (scene.row("m1").version, scene.row("m2").version) == (1, 2)
+
+
+async def test_a16_a_judge_that_cannot_be_understood_costs_no_fact_of_the_turn(
+    scene: Learning,
+) -> None:
+    scene.has("m1", "Likes tea")
+    scene.judge.error = ModelUnreadable()
+    outcome = await scene.said("a", fact("Likes coffee"), fact("Lives in Oslo"))
+    assert [one.action for one in outcome.decisions] == [Action.ADD, Action.ADD]
+    assert outcome.warnings == ("unreadable_judgement",)
+    assert scene.row("m1").status is MemoryStatus.ACTIVE
 
 
 async def test_a16_facts_that_are_dropped_do_not_stop_the_others(scene: Learning) -> None:
