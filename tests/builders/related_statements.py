@@ -43,6 +43,16 @@ PAIRS = tuple(
         (D, "我喜欢茶和咖啡", "我喜欢咖啡"),
         (D, "请用中文回答", "用中文回答我"),
         (D, "我叫小明", "我叫小明。"),
+        # ------------------------------------------------------------ named as what is not so
+        (C, "I like coffee", "actually I prefer tea now, not coffee"),
+        (C, "I love coffee", "I prefer tea, not coffee"),
+        (C, "I like tea", "actually I like rum now, not tea"),
+        (C, "I prefer coffee", "actually I prefer green tea now"),
+        (C, "My name is Bob", "My name is Rob, not Bob"),
+        (N, "I like coffee", "I prefer tea over coffee"),
+        (N, "I like coffee in the morning", "I prefer tea, not coffee"),
+        (N, "I prefer tea", "I prefer green tea"),
+        (N, "I hate coffee", "I prefer tea, not coffee"),
         # ------------------------------------------------------------ the same and more
         (U, "I live in Berlin", "I live in Berlin, Kreuzberg"),
         (U, "I live in Berlin", "I live in Berlin with my two cats"),

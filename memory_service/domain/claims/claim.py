@@ -34,8 +34,9 @@ class Claim:
     """One clause, words stemmed or stripped so that equal ones mean the same.
 
     words: all of them in order, without who says it and without negation. about: whose slot it is,
-    and which attribute. values: what fills it; against: what it is preferred to. detail: what else
-    is said about it. limited: it holds in some cases only, so nothing follows from it.
+    and which attribute. values: what fills it; against: what it is preferred to; denied: those of
+    them that are not liked at all (`tea, not coffee`). detail: what else is said about it.
+    limited: it holds in some cases only, so nothing follows from it.
     """
 
     words: tuple[str, ...]
@@ -44,5 +45,6 @@ class Claim:
     about: str = ""
     values: frozenset[str] = field(default_factory=frozenset)
     against: frozenset[str] = field(default_factory=frozenset)
+    denied: frozenset[str] = field(default_factory=frozenset)
     detail: tuple[str, ...] = ()
     limited: bool = False

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from memory_service.domain.claims.claim import MANY, Claim, Slot
 from memory_service.domain.words import stem
@@ -57,6 +58,10 @@ _ITEMS = re.compile(r"\s*(?:,|\band\b|\bor\b|&)\s*")
 _AGAINST = re.compile(
     r",?\s(?:and not|but not|not|instead of|rather than|over|more than)\s(?P<against>.+)$"
 )
+
+_DENIED = re.compile(r"^,?\s(?:and |but )?not\s")
+_CONTRAST = re.compile(r",\s(?:and |but )?not\s[^,]+$")
+"""What something is not, behind what it is: `Rob, not Bob`."""
 
 _LANGUAGES = (
     "english|chinese|mandarin|cantonese|german|french|spanish|japanese|korean|italian|portuguese|"
@@ -166,27 +171,28 @@ def _stripped(clause: str) -> str:
 
 
 def _claim(clause: str) -> Claim:
-    kept, against = _compared(clause)
+    kept, against, denies = _compared(clause)
     positive, negations = _NEGATION.subn("", kept)
     words = stems(_SELF.sub("", f"{positive} {' '.join(against)}"))
     negative = negations % 2 == 1
     for slot, pattern in _PATTERNS:
         match = pattern.match(positive)
         if match:
-            return _filled(slot, match, words, negative=negative, against=against)
+            claim = _filled(slot, match, words, negative=negative, against=against)
+            return replace(claim, denied=claim.against) if denies else claim
     return Claim(words=words, negative=negative)
 
 
-def _compared(clause: str) -> tuple[str, Sequence[str]]:
-    """Cut off what a preference is for something else than."""
+def _compared(clause: str) -> tuple[str, Sequence[str], bool]:
+    """Cut off what a preference is for something else than, and tell whether that is denied."""
     verb = re.search(r"\b(?:prefers?|likes?|loves?|enjoys?)\b", clause)
     match = _AGAINST.search(clause, verb.end() + 1) if verb else None
     if verb is None or match is None or verb.end() + 1 == match.start():
-        return clause, ()
+        return _CONTRAST.sub("", clause), (), False
     kept = clause[: match.start()]
     if " more than " in match[0]:
         kept = re.sub(r"\b(?:likes?|loves?|enjoys?)\b", "prefer", kept)
-    return kept, (match["against"],)
+    return kept, (match["against"],), _DENIED.match(match[0]) is not None
 
 
 def _filled(

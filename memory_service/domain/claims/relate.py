@@ -15,6 +15,8 @@ _VALUE_IN_VALUE = frozenset(
     {Slot.HOME, Slot.WORKPLACE, Slot.OCCUPATION, Slot.ATTRIBUTE, Slot.MARRIAGE}
 )
 
+_LIKED = frozenset({Slot.LIKES, Slot.PREFERS})
+
 
 def claims(text: str) -> Sequence[Claim]:
     """Read the clauses of a statement; none if it says nothing, or more than a statement does."""
@@ -52,6 +54,10 @@ def _relation(new: Claim, old: Claim) -> Relation:
         return Relation.UNRELATED
     if new.slot is None or old.slot is None:
         return Relation.UNRELATED
+    return Relation.CONFLICT if _takes_back(new, old) else _of_slots(new, old)
+
+
+def _of_slots(new: Claim, old: Claim) -> Relation:
     if new.slot is not old.slot:
         return _across(new, old)
     if new.slot is Slot.PREFERS:
@@ -111,6 +117,12 @@ def _preference(new: Claim, old: Claim) -> Relation:
     turned = new.against >= old.values or (bool(old.against) and old.against >= new.values)
     either = not new.values & old.values and are_alternatives(new.values, old.values)
     return Relation.CONFLICT if turned or either else Relation.UNRELATED
+
+
+def _takes_back(new: Claim, old: Claim) -> bool:
+    """Tell whether what was liked is named as what is not liked: `tea now, not coffee`."""
+    liked = old.slot in _LIKED and not old.negative and not old.detail
+    return liked and new.slot in _LIKED and bool(new.denied) and old.values <= new.denied
 
 
 def _across(new: Claim, old: Claim) -> Relation:

@@ -66,8 +66,15 @@ _COUNTRIES = _stems(
 
 def are_alternatives(some: Iterable[str], others: Iterable[str]) -> bool:
     """Tell whether all of these are of one kind, of which one is preferred."""
-    both = {*some, *others}
-    return any(both <= kind for kind in _ALTERNATIVES)
+    one, other = set(map(_kind_word, some)), set(map(_kind_word, others))
+    return not one & other and any(one | other <= kind for kind in _ALTERNATIVES)
+
+
+def _kind_word(value: str) -> str:
+    """Give the word that says of which kind a value is: green tea is tea."""
+    if any(value in kind for kind in _ALTERNATIVES):
+        return value
+    return value.rpartition(" ")[2]
 
 
 def is_country(value: str) -> bool:
