@@ -17,7 +17,13 @@ from memory_service import transfer_commands, upkeep_commands
 from memory_service.adapters.embedder_local import EmbedderMissing
 from memory_service.adapters.milvus.refusals import IndexBroken, IndexBusy
 from memory_service.app import migrate, open_app, server_settings
-from memory_service.domain.errors import EmbedderUnavailable, IndexUnavailable, StoreUnavailable
+from memory_service.domain.errors import (
+    DomainError,
+    EmbedderUnavailable,
+    IndexUnavailable,
+    InvalidRequest,
+)
+from memory_service.handlers.failures import failure_of
 from memory_service.settings import OFF, Settings
 from memory_service.upkeep.reindex import Progress, reindex
 from rpc import loop
@@ -31,14 +37,12 @@ from rpc.workers import run_workers
 PROGRAM = "memory-service"
 
 
-_REFUSALS = (EmbedderMissing, ValueError)
-"""Settings that cannot be followed; BadListen and UnsafeListen are ValueErrors."""
+_REFUSALS = (EmbedderMissing, InvalidRequest, ValueError)
+"""Settings and options that cannot be followed; BadListen and UnsafeListen are ValueErrors."""
 _FAILURES = (
     IndexBusy,
     IndexBroken,
-    IndexUnavailable,
-    EmbedderUnavailable,
-    StoreUnavailable,
+    DomainError,
     SQLAlchemyError,
     OSError,
     RuntimeError,
@@ -202,4 +206,5 @@ def _reason(error: Exception) -> str:
     if isinstance(error, (IndexUnavailable, EmbedderUnavailable)):
         what = "index" if isinstance(error, IndexUnavailable) else "embedder"
         return f"the {what} does not answer: {error.cause}"
-    return reason_of(error)
+    failure = failure_of(error)
+    return reason_of(error) if str(error) or failure is None else failure.message

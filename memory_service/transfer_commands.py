@@ -23,7 +23,6 @@ from memory_service.remember.importing import Import, Item
 from memory_service.settings import Settings
 from memory_service.v1 import memory_pb2 as pb
 from rpc.ids import new_id, utc_now
-from rpc.knobs import BAD_SETTINGS
 from rpc.lines import DONE, FAILED, complain, tell
 
 PROGRAM = "memory-service"
@@ -34,11 +33,7 @@ _EMBED_TIMEOUT = 60.0
 
 async def export(settings: Settings, options: argparse.Namespace) -> int:
     """Write a user's memories to stdout, one in a line, oldest first."""
-    try:
-        user_id = user_request(pb.ExportMemoriesRequest(user_id=options.user))
-    except InvalidRequest as error:
-        complain(PROGRAM, str(error))
-        return BAD_SETTINGS
+    user_id = user_request(pb.ExportMemoriesRequest(user_id=options.user))
     done = 0
     async with open_upkeep(settings) as (store, _):
         async for line in Export(store.snapshot).each(user_id, _line):
@@ -59,11 +54,7 @@ async def import_lines(settings: Settings, options: argparse.Namespace) -> int:
     header = pb.ImportMemoriesRequest(
         user_id=options.user, request_id=options.request_id or new_id()
     )
-    try:
-        requests = ImportRequests(header)
-    except InvalidRequest as error:
-        complain(PROGRAM, str(error))
-        return BAD_SETTINGS
+    requests = ImportRequests(header)
     async with AsyncExitStack() as closing:
         store, _ = await closing.enter_async_context(open_upkeep(settings))
         embedder = make_embedder(settings)

@@ -93,6 +93,16 @@ def test_a_user_id_that_is_none_ends_with_code_2(shell: Shell, arguments: tuple[
     assert "user_id" in shell.errors
 
 
+def test_a_request_id_of_another_import_is_refused_in_one_line(shell: Shell) -> None:
+    again = ("import", "--user", "u1", "--request-id", "r1")
+    shell.run(*again, lines=[line("Likes tea.")])
+    shell.run(*again, lines=[line("Likes cake.")], code=1)
+    assert shell.errors == (
+        "memory-service: the request_id was used for another request; nothing was stored\n"
+    )
+    assert [one["content"] for one in shell.exported()] == ["Likes tea."]
+
+
 def test_a_sweep_deletes_what_expired_and_archives_duplicates(shell: Shell) -> None:
     lines = [
         line("Expired.", memory_id="m1", expire_time="2020-01-01T00:00:00Z"),
