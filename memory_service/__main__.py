@@ -61,12 +61,12 @@ def _add_upkeep(commands: "argparse._SubParsersAction[argparse.ArgumentParser]")
     sweep = commands.add_parser("sweep", help="delete what has expired, archive duplicates")
     sweep.add_argument("what", nargs="?", choices=("expired", "duplicates"), help="only these")
     sweep.add_argument("--dry-run", action="store_true", help="only tell which are duplicates")
-    sweep.add_argument("--user", default="", help="only duplicates of this user")
+    sweep.add_argument("--user", help="only duplicates of this user")
     commands.add_parser("purge", help="remove for good what was deleted long ago")
     reconcile = commands.add_parser(
         "reconcile", help="compare the database with the index, and mend the index"
     )
-    reconcile.add_argument("--user", default="", help="only this user")
+    reconcile.add_argument("--user", help="only this user")
     drop = commands.add_parser(
         "drop-collection", help="drop collections of embedders that are no longer used"
     )

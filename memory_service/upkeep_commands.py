@@ -10,6 +10,7 @@ from dataclasses import replace
 from memory_service.app import open_app
 from memory_service.app.parts import make_relay
 from memory_service.app.upkeep import make_reconcile, open_upkeep
+from memory_service.codec.checks import Checks
 from memory_service.settings import OFF, Settings
 from memory_service.upkeep.dedup import sweep_duplicates
 from memory_service.upkeep.expiry import sweep_expired
@@ -27,13 +28,17 @@ _SAID_EVERY = 1.0
 
 async def sweep(settings: Settings, options: argparse.Namespace) -> int:
     """Delete what has expired, then archive duplicates; or one of these."""
-    only_duplicates = options.what == "duplicates" or options.dry_run or options.user
+    user_id = _user(options)
+    if options.what == "expired" and (options.dry_run or user_id):
+        complain(PROGRAM, "sweep expired is of all users and for good: no --user, no --dry-run")
+        return BAD_SETTINGS
+    only_duplicates = options.what == "duplicates" or options.dry_run or user_id
     counts: dict[str, int] = {}
     async with open_upkeep(settings) as (_, upkeep):
         if not only_duplicates:
             counts |= await _run(sweep_expired(upkeep.expiry))
         if options.what != "expired":
-            dedup = replace(upkeep.dedup, dry_run=options.dry_run, user_id=options.user)
+            dedup = replace(upkeep.dedup, dry_run=options.dry_run, user_id=user_id)
             found = _named(sweep_duplicates(dedup), options) if options.dry_run else None
             counts |= await _run(found or sweep_duplicates(dedup))
     _tell(counts, options)
@@ -49,11 +54,12 @@ async def purge_old(settings: Settings, options: argparse.Namespace) -> int:
 
 async def reconcile_index(settings: Settings, options: argparse.Namespace) -> int:
     """Compare SQL with the index, and tell the index where they differ."""
+    user_id = _user(options)
     if settings.milvus_address == OFF:
         return _no_index()
     async with open_app(settings) as app:
         assert app.index is not None  # noqa: S101 — for the type checker: it is not off
-        compared = make_reconcile(app.store, app.index, utc_now, user_id=options.user)
+        compared = make_reconcile(app.store, app.index, utc_now, user_id=user_id)
         counts = await _run(reconcile(compared))
         relay = make_relay(settings, app.store, app.embedder, app.index, utc_now)
         while await relay.step():
@@ -82,6 +88,16 @@ async def drop_collections(settings: Settings, options: argparse.Namespace) -> i
         report = {"current": app.index.collection, "old": others, "dropped": list(named)}
         tell(json.dumps(report) if options.json else _listed(report))
     return DONE
+
+
+def _user(options: argparse.Namespace) -> str:
+    """Give the user that is named; empty: none is, so all are meant. Raises InvalidRequest."""
+    if options.user is None:
+        return ""
+    check = Checks()
+    user_id = check.identifier("user_id", options.user)
+    check.passed()
+    return user_id
 
 
 async def _run(progresses: AsyncIterator[Progress]) -> dict[str, int]:

@@ -52,6 +52,7 @@ async def sweep_duplicates(dedup: Dedup) -> AsyncIterator[Progress]:
                 counts["archived"] += await _archive(dedup, user_id, found)
             yield Progress(counts=dict(counts), user_id=user_id, found=tuple(found))
         after = users[-1]
+    yield Progress(counts=dict(counts))
 
 
 async def _users(dedup: Dedup, after: str) -> Sequence[str]:

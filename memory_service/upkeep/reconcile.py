@@ -42,6 +42,7 @@ async def reconcile(parts: Reconcile) -> AsyncIterator[Progress]:
             await _compare(parts, user_id, counts)
             yield Progress(counts=dict(counts), user_id=user_id)
         after = users[-1]
+    yield Progress(counts=dict(counts))
 
 
 async def _users(parts: Reconcile, after: str) -> Sequence[str]:

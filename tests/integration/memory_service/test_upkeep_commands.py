@@ -87,10 +87,37 @@ def test_an_import_says_which_lines_it_refused_and_stores_the_others(shell: Shel
     assert len(shell.exported()) == 2
 
 
-@pytest.mark.parametrize("arguments", [("export", "--user", ""), ("import", "--user", "a\nb")])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("export", "--user", ""),
+        ("import", "--user", "a\nb"),
+        ("sweep", "--user", ""),
+        ("sweep", "duplicates", "--user", ""),
+        ("reconcile", "--user", ""),
+    ],
+)
 def test_a_user_id_that_is_none_ends_with_code_2(shell: Shell, arguments: tuple[str, ...]) -> None:
     shell.run(*arguments, code=2)
     assert "user_id" in shell.errors
+    assert len(shell.errors.splitlines()) == 1
+
+
+@pytest.mark.parametrize("option", [("--user", "ann"), ("--dry-run",)])
+def test_a_sweep_of_what_expired_refuses_options_that_mean_nothing(
+    shell: Shell, option: tuple[str, ...]
+) -> None:
+    shell.run("sweep", "expired", *option, code=2)
+    (said,) = shell.errors.splitlines()
+    assert option[0] in said
+
+
+def test_upkeep_of_an_empty_database_counts_zeros(shell: Shell) -> None:
+    zeros = {"users": 0, "memories": 0, "duplicates": 0, "archived": 0}
+    assert shell.json("sweep", "duplicates") == zeros
+    said = "0 users, 0 memories, 0 duplicates, 0 archived\n"
+    assert shell.run("sweep", "duplicates") == said
+    assert shell.run("sweep", "duplicates", "--dry-run") == said
 
 
 def test_a_request_id_of_another_import_is_refused_in_one_line(shell: Shell) -> None:

@@ -215,7 +215,7 @@ async def test_a_dry_run_tells_and_changes_nothing(world: World) -> None:
     world.keep(*twice())
     world.keep(*twice("u2"))
     dry = replace(world.dedup, dry_run=True, user_id="u2")
-    (told,) = [progress async for progress in sweep_duplicates(dry)]
+    (told, _) = [progress async for progress in sweep_duplicates(dry)]
     assert (told.user_id, told.found) == ("u2", (Duplicate("u2b", "u2a"),))
     assert told.counts == {"users": 1, "memories": 3, "duplicates": 1, "archived": 0}
     assert world.status("u2b") is MemoryStatus.ACTIVE
