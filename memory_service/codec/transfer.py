@@ -15,6 +15,8 @@ from memory_service.domain.write import NewMemory, Outcome, Refused
 from memory_service.v1 import memory_pb2 as pb
 
 MAX_ERRORS = 100
+MAX_VERSION = 2**53
+"""Exact in any JSON, and far from the last int64: each change of the memory raises it."""
 ItemErrorOf = Callable[[int, DomainError], pb.ItemError]
 
 
@@ -85,7 +87,7 @@ def _imported(message: pb.ImportMemoriesRequest, user_id: str) -> Imported | Inv
         last_access_time=_time(check, memory, "last_access_time"),
         create_time=_time(check, memory, "create_time"),
         update_time=_time(check, memory, "update_time"),
-        version=check.not_negative("memory.version", memory.version),
+        version=check.count("memory.version", memory.version, 0, MAX_VERSION),
     )
     try:
         check.passed()

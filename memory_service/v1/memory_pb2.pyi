@@ -2647,7 +2647,7 @@ class ImportMemoriesRequest(_message.Message):
     """Idempotency key of the import, the same in each message."""
     @_builtins.property
     def memory(self) -> Global___Memory:
-        """As exported; status and times are kept."""
+        """As exported; status and times are kept. A version above 2^53 is refused."""
 
     def __init__(
         self,

@@ -118,6 +118,23 @@ async def test_refused_items_are_counted_and_the_first_hundred_named(memory_serv
     assert "memory.memory_type" in answer.errors[0].message
 
 
+async def test_a_version_that_no_memory_reaches_is_refused_and_one_at_the_bound_can_change(
+    memory_server: Any,
+) -> None:
+    tea, cake, rice = (
+        pb.Memory(memory_type=pb.MEMORY_TYPE_FACT, content=content, version=version)
+        for content, version in (("Tea.", 2**63 - 1), ("Cake.", 2**53 + 1), ("Rice.", 2**53))
+    )
+    answer = await imports(memory_server, [tea, cake, rice])
+    assert (answer.created, answer.failed) == (1, 2)
+    assert all("memory.version" in error.message for error in answer.errors)
+    (kept,) = await exported(memory_server)
+    deleted = await memory_server.stub.DeleteMemory(
+        pb.DeleteMemoryRequest(user_id="u1", request_id="d1", memory_id=kept.memory_id)
+    )
+    assert deleted.memory.version == 2**53 + 1
+
+
 async def test_each_message_names_the_same_user_and_request_and_there_is_one(
     serve_memory: Serve,
 ) -> None:
