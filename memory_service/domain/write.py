@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from memory_service.domain.errors import DomainError, MemoryNotAllowed
+from memory_service.domain.lifetime import end_of
 from memory_service.domain.model import (
     Memory,
     MemoryStatus,
@@ -171,6 +172,26 @@ def with_status(memory: Memory, status: MemoryStatus, now: datetime) -> Memory:
     )
 
 
+def restored(memory: Memory, now: datetime) -> Memory:
+    """Give the memory active and found again; one that is both already is given itself."""
+    if memory.status is MemoryStatus.ACTIVE and _lasting(memory, now) is memory:
+        return memory
+    return _lasting(with_status(memory, MemoryStatus.ACTIVE, now), now)
+
+
+def deleted(memory: Memory, now: datetime) -> Memory:
+    """Give the memory deleted; one that is already is given itself."""
+    gone = MemoryStatus.DELETED
+    return memory if memory.status is gone else with_status(memory, gone, now)
+
+
+def _lasting(memory: Memory, now: datetime) -> Memory:
+    """Give an active memory without an end that is past: the next sweep would delete it again."""
+    if memory.status is not MemoryStatus.ACTIVE or end_of(memory, now=now, retention=None) is None:
+        return memory
+    return replace(memory, expire_time=None)
+
+
 def superseded(memory: Memory, successor: Memory) -> Memory:
     """Give the memory once another one, at that one's time, has taken its place."""
     gone = with_status(memory, MemoryStatus.SUPERSEDED, successor.update_time)
@@ -178,13 +199,17 @@ def superseded(memory: Memory, successor: Memory) -> Memory:
 
 
 def reverted(memory: Memory, then: Memory, now: datetime) -> Memory:
-    """Give the memory with the values and the status that it had then, as a new version."""
-    return replace(
+    """Give the memory with the values and the status that it had then, as a new version.
+
+    If it is active by that, it loses an expire_time that is past.
+    """
+    after = replace(
         then,
         last_access_time=memory.last_access_time,
         update_time=now,
         version=memory.version + 1,
     )
+    return _lasting(after, now)
 
 
 def counterpart(before: Memory, after: Memory, other: Memory) -> Memory | None:
@@ -198,7 +223,7 @@ def counterpart(before: Memory, after: Memory, other: Memory) -> Memory | None:
     if change == (goes, comes, comes):
         return superseded(other, after)
     if change == (comes, goes, goes) and other.superseded_by == before.memory_id:
-        return with_status(other, comes, after.update_time)
+        return restored(other, after.update_time)
     return None
 
 

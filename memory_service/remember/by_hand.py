@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from memory_service.domain.errors import MemoryNotInUse, StaleVersion
 from memory_service.domain.model import Memory, MemoryStatus, UserState
 from memory_service.domain.text import indexed_text
-from memory_service.domain.write import MemoryPatch, NewMemory, Stored, patched, with_status
+from memory_service.domain.write import MemoryPatch, NewMemory, Stored, deleted, patched, restored
 from memory_service.ports import (
     Clock,
     MemoryReader,
@@ -82,16 +83,16 @@ class Remember:
         self, user_id: str, memory_id: str, key: RequestKey, encode: Callable[[Memory], bytes]
     ) -> bytes:
         """Mark a memory deleted; a deleted one stays as it is. Raises MemoryNotFound."""
-        return await self._bring_to(MemoryStatus.DELETED, user_id, memory_id, key, encode)
+        return await self._bring(deleted, user_id, memory_id, key, encode)
 
     async def restore(
         self, user_id: str, memory_id: str, key: RequestKey, encode: Callable[[Memory], bytes]
     ) -> bytes:
-        """Make a memory active; an active one stays as it is.
+        """Make a memory active and clear an expire_time that is past; else an active one stays.
 
         Raises MemoryNotFound, and EqualMemoryExists if another active memory says the same.
         """
-        return await self._bring_to(MemoryStatus.ACTIVE, user_id, memory_id, key, encode)
+        return await self._bring(restored, user_id, memory_id, key, encode)
 
     async def set_settings(
         self,
@@ -107,9 +108,9 @@ class Remember:
 
         return await self._writer.once(user_id, key, work)
 
-    async def _bring_to(
+    async def _bring(
         self,
-        status: MemoryStatus,
+        to: Callable[[Memory, datetime], Memory],
         user_id: str,
         memory_id: str,
         key: RequestKey,
@@ -119,9 +120,9 @@ class Remember:
 
         def work(tx: Transaction) -> bytes:
             before = found(tx, memory_id)
-            if before.status is status:
+            after = to(before, now)
+            if after is before:
                 return encode(before)
-            after = with_status(before, status, now)
             return encode(replace_by(tx, before, after, None, self._embedding.fingerprint))
 
         return await self._writer.once(user_id, key, work)

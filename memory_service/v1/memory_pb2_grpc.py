@@ -276,9 +276,9 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RestoreMemory(self, request, context):
-        """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-        (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
-        UpdateMemory.
+        """Makes a memory active again that is not, and clears an expire_time that is past: it would be
+        deleted again at once. NOT_FOUND: also when purged. ALREADY_EXISTS (EQUAL_MEMORY): another active
+        memory says the same. The user's settings are not asked, as in UpdateMemory.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -294,6 +294,7 @@ class MemoryServiceServicer:
     def RevertMemory(self, request, context):
         """Gives a memory the values and status it had at a version, as a new version. If it was superseded
         and comes back, the active memory in its place is superseded by it, and the other way round.
+        Whatever becomes active loses an expire_time that is past, as in RestoreMemory.
         NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
         removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
         """

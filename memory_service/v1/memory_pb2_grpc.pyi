@@ -86,15 +86,16 @@ class MemoryServiceStub:
     DeleteMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]
     """Marks a memory deleted until it is purged; a deleted one stays as it is. NOT_FOUND."""
     RestoreMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RestoreMemoryRequest, _memory_pb2.RestoreMemoryResponse]
-    """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-    (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
-    UpdateMemory.
+    """Makes a memory active again that is not, and clears an expire_time that is past: it would be
+    deleted again at once. NOT_FOUND: also when purged. ALREADY_EXISTS (EQUAL_MEMORY): another active
+    memory says the same. The user's settings are not asked, as in UpdateMemory.
     """
     ListMemoryHistory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListMemoryHistoryRequest, _memory_pb2.ListMemoryHistoryResponse]
     """Lists changes, newest first. An unknown memory has none."""
     RevertMemory: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RevertMemoryRequest, _memory_pb2.RevertMemoryResponse]
     """Gives a memory the values and status it had at a version, as a new version. If it was superseded
     and comes back, the active memory in its place is superseded by it, and the other way round.
+    Whatever becomes active loses an expire_time that is past, as in RestoreMemory.
     NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
     removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
     """
@@ -197,15 +198,16 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     DeleteMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.DeleteMemoryRequest, _memory_pb2.DeleteMemoryResponse]  # type: ignore[assignment]
     """Marks a memory deleted until it is purged; a deleted one stays as it is. NOT_FOUND."""
     RestoreMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.RestoreMemoryRequest, _memory_pb2.RestoreMemoryResponse]  # type: ignore[assignment]
-    """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-    (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
-    UpdateMemory.
+    """Makes a memory active again that is not, and clears an expire_time that is past: it would be
+    deleted again at once. NOT_FOUND: also when purged. ALREADY_EXISTS (EQUAL_MEMORY): another active
+    memory says the same. The user's settings are not asked, as in UpdateMemory.
     """
     ListMemoryHistory: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListMemoryHistoryRequest, _memory_pb2.ListMemoryHistoryResponse]  # type: ignore[assignment]
     """Lists changes, newest first. An unknown memory has none."""
     RevertMemory: _aio.UnaryUnaryMultiCallable[_memory_pb2.RevertMemoryRequest, _memory_pb2.RevertMemoryResponse]  # type: ignore[assignment]
     """Gives a memory the values and status it had at a version, as a new version. If it was superseded
     and comes back, the active memory in its place is superseded by it, and the other way round.
+    Whatever becomes active loses an expire_time that is past, as in RestoreMemory.
     NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
     removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
     """
@@ -365,9 +367,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.RestoreMemoryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.RestoreMemoryResponse, _abc.Awaitable[_memory_pb2.RestoreMemoryResponse]]:
-        """Makes a memory active again that is not. NOT_FOUND: also when purged. ALREADY_EXISTS
-        (EQUAL_MEMORY): another active memory says the same. The user's settings are not asked, as in
-        UpdateMemory.
+        """Makes a memory active again that is not, and clears an expire_time that is past: it would be
+        deleted again at once. NOT_FOUND: also when purged. ALREADY_EXISTS (EQUAL_MEMORY): another active
+        memory says the same. The user's settings are not asked, as in UpdateMemory.
         """
 
     @_abc_1.abstractmethod
@@ -386,6 +388,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_memory_pb2.RevertMemoryResponse, _abc.Awaitable[_memory_pb2.RevertMemoryResponse]]:
         """Gives a memory the values and status it had at a version, as a new version. If it was superseded
         and comes back, the active memory in its place is superseded by it, and the other way round.
+        Whatever becomes active loses an expire_time that is past, as in RestoreMemory.
         NOT_FOUND: memory (MEMORY_NOT_FOUND) or version (VERSION_NOT_FOUND: also when its words are
         removed). ALREADY_EXISTS (EQUAL_MEMORY): another active memory says the same.
         """

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -162,6 +163,20 @@ async def test_what_goes_again_lets_the_one_come_back_that_made_way_for_it(room:
     again = await room.revert(2, request="r2")
     assert (again.status, again.superseded_by) == (MemoryStatus.SUPERSEDED, "m2")
     assert room.store.tables.memories["m2"].status is MemoryStatus.ACTIVE
+
+
+async def test_what_comes_back_after_its_end_has_none_any_more(room: Room) -> None:
+    brief = replace(TEA, expire_time=room.clock() + timedelta(hours=1))
+    room.keep(brief)
+    room.keep(superseded(brief, memory("m2")))
+    room.keep(replace(memory("m2", "Likes milk"), expire_time=brief.expire_time))
+    room.clock.advance(3600)
+    back = await room.revert(1)
+    assert (back.status, back.expire_time) == (MemoryStatus.ACTIVE, None)
+    gone = await room.revert(2, request="r2")
+    assert (gone.status, gone.expire_time) == (MemoryStatus.SUPERSEDED, brief.expire_time)
+    milk = room.row("m2")
+    assert (milk.status, milk.expire_time) == (MemoryStatus.ACTIVE, None)
 
 
 async def test_a_memory_that_made_way_for_another_one_stays_where_it_is(room: Room) -> None:

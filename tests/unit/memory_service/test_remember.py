@@ -335,6 +335,27 @@ async def test_a_deleted_memory_stays_as_it_is_and_can_be_restored(room: Room) -
     assert await room.restore(memory.memory_id, "rr2") == restored
 
 
+async def test_what_is_restored_after_its_end_has_none_any_more(room: Room) -> None:
+    over = (await room.create(expire_time=room.clock() + timedelta(hours=1))).memory
+    room.clock.advance(3600)
+    restored = await room.restore(over.memory_id)
+    assert (restored.status, restored.expire_time) == (MemoryStatus.ACTIVE, None)
+    again = await room.update(restored, expire_time=room.clock() + timedelta(hours=1))
+    await room.delete(over.memory_id)
+    room.clock.advance(3600)
+    restored = await room.restore(over.memory_id, "rr2")
+    assert (restored.status, restored.expire_time) == (MemoryStatus.ACTIVE, None)
+    assert restored.version == again.version + 2
+
+
+async def test_what_is_restored_before_its_end_keeps_it(room: Room) -> None:
+    end = room.clock() + timedelta(hours=1)
+    memory = (await room.create(expire_time=end)).memory
+    await room.delete(memory.memory_id)
+    room.clock.advance(3599)
+    assert (await room.restore(memory.memory_id)).expire_time == end
+
+
 async def test_a_memory_cannot_be_restored_beside_an_equal_one(room: Room) -> None:
     memory = (await room.create()).memory
     await room.delete(memory.memory_id)
