@@ -8,7 +8,14 @@ from memory_service.consolidate.deciding import Decider
 from memory_service.consolidate.verbatim import VerbatimTurns
 from memory_service.domain.change import SYSTEM, Change
 from memory_service.domain.errors import MemoriesChanging
-from memory_service.domain.ingest import Extraction, IngestOutcome, Turn, why_not_learnt
+from memory_service.domain.ingest import (
+    Extraction,
+    IngestOutcome,
+    Intent,
+    Turn,
+    since_erased,
+    why_not_learnt,
+)
 from memory_service.domain.model import Memory, Operation, UserState
 from memory_service.domain.plan import Plan
 from memory_service.domain.text import indexed_text
@@ -50,15 +57,23 @@ class Learner:
 
     async def learn(self, claimed: ClaimedJob) -> None:
         """See Learns. Raises MemoriesChanging if the user's memories do not stand still."""
-        turn = claimed.job.turn
-        extraction = await self._decider.extract(turn)
-        for _ in range(TRIES - 1):
+        heard: Turn | None = None
+        extraction = Extraction(intent=Intent.CHITCHAT)
+        tries = TRIES
+        while True:
+            state = await user_state(self._reader, claimed.job.turn.user_id, self._clock())
+            turn = since_erased(state, claimed.job.turn)
+            if turn != heard and turn.messages:
+                heard, extraction = turn, await self._decider.extract(turn)
+            plan = await self._planned(turn, extraction, state)
             try:
-                await self._apply(claimed, await self._plan(turn, extraction))
+                await self._apply(claimed, turn, plan)
             except MemoriesChanging:
-                continue
-            return
-        await self._apply(claimed, await self._plan(turn, extraction))
+                tries -= 1
+                if not tries:
+                    raise
+            else:
+                return
 
     async def dry_run(self, turn: Turn) -> IngestOutcome:
         """Give what would come of a turn, and store nothing; ids that are not made yet are empty.
@@ -69,12 +84,9 @@ class Learner:
         reason = why_not_learnt(state, turn)
         if reason:
             return IngestOutcome(warnings=(reason,))
+        turn = since_erased(state, turn)
         plan = await self._planned(turn, await self._decider.extract(turn), state)
         return _without_new_ids(plan)
-
-    async def _plan(self, turn: Turn, extraction: Extraction) -> Plan:
-        state = await user_state(self._reader, turn.user_id, self._clock())
-        return await self._planned(turn, extraction, state)
 
     async def _planned(self, turn: Turn, extraction: Extraction, state: UserState) -> Plan:
         plan = await self._decider.plan(turn, extraction, state)
@@ -82,8 +94,8 @@ class Learner:
             await self._verbatim.add(plan, turn, extraction)
         return plan
 
-    async def _apply(self, claimed: ClaimedJob, plan: Plan) -> None:
-        """Store what a plan changes, and finish the job. Raises MemoriesChanging."""
+    async def _apply(self, claimed: ClaimedJob, turn: Turn, plan: Plan) -> None:
+        """Store what a plan for a turn changes, and finish the job. Raises MemoriesChanging."""
         vectors = await self._vectors(plan)
         kept = list(zip(plan.kept, await self._embedding.vectors(plan.kept), strict=True))
 
@@ -94,7 +106,8 @@ class Learner:
             if reason:
                 tx.jobs.finish(claimed, IngestOutcome(warnings=(reason,)))
                 return
-            if plan.is_stale(tx.state, tx.changes(plan.state.revision)):
+            was_erased = since_erased(tx.state, turn) != turn
+            if was_erased or plan.is_stale(tx.state, tx.changes(plan.state.revision)):
                 raise MemoriesChanging
             for change, vector in zip(plan.changes, vectors, strict=True):
                 tx.put(change, vector, self._embedding.fingerprint)

@@ -1,7 +1,7 @@
 """Learning from conversations: what was said, what is read out of it, what becomes of that."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
@@ -172,14 +172,22 @@ ERASED = "erased"
 def why_not_learnt(state: UserState, turn: Turn) -> str:
     """Say why nothing may be learnt from a turn: NOT_ALLOWED, ERASED, or "" if it may.
 
-    It was erased if all of it was said until the user was.
+    It was erased if the user said nothing in it since the erasure.
     """
     if not state.settings.memory_enabled:
         return NOT_ALLOWED
-    erased = state.erase_time
-    if erased is not None and all(said.create_time <= erased for said in turn.messages):
+    left = since_erased(state, turn)
+    if left != turn and not any(said.role is Role.USER for said in left.messages):
         return ERASED
     return ""
+
+
+def since_erased(state: UserState, turn: Turn) -> Turn:
+    """Give the turn without what was said until the user was erased, if ever."""
+    erased = state.erase_time
+    if erased is None:
+        return turn
+    return replace(turn, messages=tuple(m for m in turn.messages if m.create_time > erased))
 
 
 class JobState(StrEnum):

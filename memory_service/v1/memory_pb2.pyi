@@ -2167,7 +2167,8 @@ class IngestOutcome(_message.Message):
     message_intent: _builtins.str
     """What the user wanted: preference, personal_fact or standing_instruction; or chitchat,
     task_request or knowledge_qa, which store nothing. Empty: the turn was not read, and the only
-    warning says why: settings (memory_enabled is off) or erased (it was over when the user was).
+    warning says why: settings (memory_enabled is off) or erased (the user
+    said nothing in it since the last EraseUser).
     """
     @_builtins.property
     def decisions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Decision]:

@@ -327,8 +327,8 @@ class MemoryServiceServicer:
 
     def IngestTurn(self, request, context):
         """Stores a job that learns from a turn and answers at once. A user's jobs run in order. If the
-        settings forbid learning, or the user was erased after the turn, the job is done with that
-        reason and nothing is learnt.
+        settings forbid learning, or the user said nothing in the turn since the last erasure, the job is
+        done with that reason and nothing is learnt; what was said until an erasure is never learnt.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

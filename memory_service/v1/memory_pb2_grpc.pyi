@@ -110,8 +110,8 @@ class MemoryServiceStub:
     """
     IngestTurn: _grpc.UnaryUnaryMultiCallable[_memory_pb2.IngestTurnRequest, _memory_pb2.IngestTurnResponse]
     """Stores a job that learns from a turn and answers at once. A user's jobs run in order. If the
-    settings forbid learning, or the user was erased after the turn, the job is done with that
-    reason and nothing is learnt.
+    settings forbid learning, or the user said nothing in the turn since the last erasure, the job is
+    done with that reason and nothing is learnt; what was said until an erasure is never learnt.
     """
     DryRunIngest: _grpc.UnaryUnaryMultiCallable[_memory_pb2.DryRunIngestRequest, _memory_pb2.DryRunIngestResponse]
     """Decides about a turn as a job would, and stores nothing. UNAVAILABLE: also if the
@@ -222,8 +222,8 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """
     IngestTurn: _aio.UnaryUnaryMultiCallable[_memory_pb2.IngestTurnRequest, _memory_pb2.IngestTurnResponse]  # type: ignore[assignment]
     """Stores a job that learns from a turn and answers at once. A user's jobs run in order. If the
-    settings forbid learning, or the user was erased after the turn, the job is done with that
-    reason and nothing is learnt.
+    settings forbid learning, or the user said nothing in the turn since the last erasure, the job is
+    done with that reason and nothing is learnt; what was said until an erasure is never learnt.
     """
     DryRunIngest: _aio.UnaryUnaryMultiCallable[_memory_pb2.DryRunIngestRequest, _memory_pb2.DryRunIngestResponse]  # type: ignore[assignment]
     """Decides about a turn as a job would, and stores nothing. UNAVAILABLE: also if the
@@ -427,8 +427,8 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.IngestTurnResponse, _abc.Awaitable[_memory_pb2.IngestTurnResponse]]:
         """Stores a job that learns from a turn and answers at once. A user's jobs run in order. If the
-        settings forbid learning, or the user was erased after the turn, the job is done with that
-        reason and nothing is learnt.
+        settings forbid learning, or the user said nothing in the turn since the last erasure, the job is
+        done with that reason and nothing is learnt; what was said until an erasure is never learnt.
         """
 
     @_abc_1.abstractmethod

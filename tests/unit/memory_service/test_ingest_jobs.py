@@ -8,7 +8,7 @@ import pytest
 from memory_service.consolidate.jobs import Jobs
 from memory_service.domain.errors import JobNotFound, JobNotParked, RequestIdReused
 from memory_service.domain.ingest import Job, JobState, why_not_learnt
-from memory_service.domain.model import UserSettings, UserState
+from memory_service.domain.model import Role, UserSettings, UserState
 from memory_service.ports import JobFilter, RequestKey
 from tests.builders.memories import NOW
 from tests.builders.turns import turn
@@ -107,10 +107,13 @@ def test_a_user_whose_memory_is_off_is_not_learnt_from() -> None:
     assert why_not_learnt(off, turn()) == "settings"
 
 
-def test_a_turn_that_was_over_when_the_user_was_erased_is_not_learnt_from() -> None:
+def test_a_turn_in_which_the_user_said_nothing_since_the_erasure_is_not_learnt_from() -> None:
     (said,) = turn().messages
     later = replace(said, create_time=NOW + timedelta(microseconds=1))
     erased = UserState(user_id="u1", erase_time=NOW)
     assert why_not_learnt(erased, turn()) == "erased"
+    answered = replace(later, role=Role.ASSISTANT)
+    assert why_not_learnt(erased, replace(turn(), messages=(said, answered))) == "erased"
+    assert why_not_learnt(erased, replace(turn(), messages=(answered, said))) == "erased"
     assert why_not_learnt(erased, replace(turn(), messages=(said, later))) == ""
     assert why_not_learnt(erased, replace(turn(), messages=(later,))) == ""

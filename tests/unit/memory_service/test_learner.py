@@ -22,13 +22,13 @@ from memory_service.domain.ingest import (
     Reason,
     Relation,
 )
-from memory_service.domain.model import MemoryStatus, MemoryType, Operation, UserSettings
+from memory_service.domain.model import MemoryStatus, MemoryType, Operation, Role, UserSettings
 from memory_service.domain.text import indexed_text
 from memory_service.domain.write import with_status
 from tests.builders.facts import fact
 from tests.builders.learning_scene import Learning, only
 from tests.builders.memories import NOW, memory
-from tests.builders.turns import turn
+from tests.builders.turns import talk, turn
 
 C, D, U = Relation.CONFLICT, Relation.DUPLICATE, Relation.UPDATE
 
@@ -405,6 +405,38 @@ async def test_an_erasure_while_a_turn_is_judged_leaves_nothing_behind(scene: Le
     outcome = await scene.said("a", fact("Likes tea"))
     assert outcome.warnings == ("erased",)
     assert scene.store.tables.of("u1") == []
+
+
+async def test_what_was_said_until_an_erasure_is_never_read(scene: Learning) -> None:
+    first, second = talk((Role.USER, "a"), (Role.USER, "b")).messages
+    said = (first, replace(second, create_time=NOW + timedelta(hours=1)))
+    claimed = await scene.queued(replace(turn(), messages=said))
+    held = scene.store.tables.jobs.copy()
+
+    async def erase() -> None:
+        scene.judge.meanwhile = nothing
+        scene.store.erase("u1")
+        scene.store.tables.jobs.update(held)
+
+    async def nothing() -> None:
+        return
+
+    scene.has("m1", "Something")
+    scene.extractor.extractions["a"] = [fact("Likes tea")]
+    scene.extractor.extractions["b"] = [fact("Likes rice")]
+    scene.judge.meanwhile = erase
+    await scene.learner.learn(claimed)
+    assert scene.active() == ["Likes rice"]
+    assert scene.extractor.turns[-1].messages == (said[1],)
+
+
+async def test_a_turn_of_which_an_erasure_left_nothing_is_not_read(scene: Learning) -> None:
+    claimed = await scene.claimed("a")
+    held = scene.store.tables.jobs.copy()
+    scene.store.erase("u1")
+    scene.store.tables.jobs.update(held)
+    assert (await scene.learnt(claimed)).warnings == ("erased",)
+    assert scene.extractor.turns == []
 
 
 async def test_an_erasure_that_the_turn_outlives_makes_it_decide_anew(scene: Learning) -> None:
