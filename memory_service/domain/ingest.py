@@ -190,6 +190,11 @@ def since_erased(state: UserState, turn: Turn) -> Turn:
     return replace(turn, messages=tuple(m for m in turn.messages if m.create_time > erased))
 
 
+def wordless(turn: Turn) -> Turn:
+    """Give the turn without what was said: what a job keeps of it once it is done."""
+    return replace(turn, messages=())
+
+
 class JobState(StrEnum):
     """Where a job is."""
 

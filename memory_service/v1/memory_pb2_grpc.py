@@ -357,7 +357,8 @@ class MemoryServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def RetryIngestJob(self, request, context):
-        """Queues a parked job again, attempts at 0. NOT_FOUND. FAILED_PRECONDITION: not parked.
+        """Queues a parked job again, attempts at 0. It is learnt as if it were said now: what it contradicts
+        makes way, also what was learnt since. NOT_FOUND. FAILED_PRECONDITION: not parked.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

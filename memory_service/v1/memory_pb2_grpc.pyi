@@ -122,7 +122,9 @@ class MemoryServiceStub:
     ListIngestJobs: _grpc.UnaryUnaryMultiCallable[_memory_pb2.ListIngestJobsRequest, _memory_pb2.ListIngestJobsResponse]
     """Lists jobs, newest first."""
     RetryIngestJob: _grpc.UnaryUnaryMultiCallable[_memory_pb2.RetryIngestJobRequest, _memory_pb2.RetryIngestJobResponse]
-    """Queues a parked job again, attempts at 0. NOT_FOUND. FAILED_PRECONDITION: not parked."""
+    """Queues a parked job again, attempts at 0. It is learnt as if it were said now: what it contradicts
+    makes way, also what was learnt since. NOT_FOUND. FAILED_PRECONDITION: not parked.
+    """
     WatchMemories: _grpc.UnaryStreamMultiCallable[_memory_pb2.WatchMemoriesRequest, _memory_pb2.WatchMemoriesResponse]
     """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision was never
     reached, or the user was erased since; list again, then watch. UNAVAILABLE: also when the server
@@ -234,7 +236,9 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     ListIngestJobs: _aio.UnaryUnaryMultiCallable[_memory_pb2.ListIngestJobsRequest, _memory_pb2.ListIngestJobsResponse]  # type: ignore[assignment]
     """Lists jobs, newest first."""
     RetryIngestJob: _aio.UnaryUnaryMultiCallable[_memory_pb2.RetryIngestJobRequest, _memory_pb2.RetryIngestJobResponse]  # type: ignore[assignment]
-    """Queues a parked job again, attempts at 0. NOT_FOUND. FAILED_PRECONDITION: not parked."""
+    """Queues a parked job again, attempts at 0. It is learnt as if it were said now: what it contradicts
+    makes way, also what was learnt since. NOT_FOUND. FAILED_PRECONDITION: not parked.
+    """
     WatchMemories: _aio.UnaryStreamMultiCallable[_memory_pb2.WatchMemoriesRequest, _memory_pb2.WatchMemoriesResponse]  # type: ignore[assignment]
     """Streams changes in revision order until the caller leaves. OUT_OF_RANGE: after_revision was never
     reached, or the user was erased since; list again, then watch. UNAVAILABLE: also when the server
@@ -463,7 +467,9 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _memory_pb2.RetryIngestJobRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_memory_pb2.RetryIngestJobResponse, _abc.Awaitable[_memory_pb2.RetryIngestJobResponse]]:
-        """Queues a parked job again, attempts at 0. NOT_FOUND. FAILED_PRECONDITION: not parked."""
+        """Queues a parked job again, attempts at 0. It is learnt as if it were said now: what it contradicts
+        makes way, also what was learnt since. NOT_FOUND. FAILED_PRECONDITION: not parked.
+        """
 
     @_abc_1.abstractmethod
     def WatchMemories(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from memory_service.domain.errors import JobNotFound, JobNotParked, LeaseLost, RequestIdReused
-from memory_service.domain.ingest import IngestOutcome, Job, JobState, Turn
+from memory_service.domain.ingest import IngestOutcome, Job, JobState, Turn, wordless
 from memory_service.ports import ClaimedJob
 
 
@@ -47,7 +47,7 @@ class FakeJobRows:
     def add(self, job_id: str, turn: Turn, request_id: str, now: datetime) -> Job:
         for row in self._table.values():
             if (row.user_id, row.job.request_id) == (self._user_id, request_id):
-                if row.job.turn != turn:
+                if row.job.turn not in {turn, wordless(turn)}:
                     raise RequestIdReused
                 return row.shown()
         job = Job(
@@ -79,5 +79,11 @@ class FakeJobRows:
     def finish(self, claimed: ClaimedJob, outcome: IngestOutcome) -> None:
         if self.is_held(claimed):
             row = held(self._table, claimed)
-            done = replace(row.job, state=JobState.DONE, outcome=outcome, last_error="")
+            done = replace(
+                row.job,
+                turn=wordless(row.job.turn),
+                state=JobState.DONE,
+                outcome=outcome,
+                last_error="",
+            )
             self._table[row.job.job_id] = replace(row, job=done)

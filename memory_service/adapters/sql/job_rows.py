@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Row, bindparam, insert, select
 from memory_service.adapters.sql.documents import document, to_outcome, to_turn
 from memory_service.adapters.sql.schema import memory_jobs, memory_user_states
 from memory_service.domain.errors import JobNotFound, JobNotParked, LeaseLost, RequestIdReused
-from memory_service.domain.ingest import IngestOutcome, Job, JobState, Turn
+from memory_service.domain.ingest import IngestOutcome, Job, JobState, Turn, wordless
 from memory_service.ports import ClaimedJob
 
 JobRow = Row[*tuple[Any, ...]]
@@ -120,7 +120,7 @@ class SqlJobRows:
         request = {"user_id": self._user_id, "request_id": request_id}
         row = self._connection.execute(BY_REQUEST, request).first()
         if row is not None:
-            if to_turn(row.turn) != turn:
+            if to_turn(row.turn) not in {turn, wordless(turn)}:
                 raise RequestIdReused
             return to_job(row)
         job = Job(
@@ -172,8 +172,14 @@ class SqlJobRows:
     def finish(self, claimed: ClaimedJob, outcome: IngestOutcome) -> None:
         """See JobRows."""
         if self.is_held(claimed):
-            kept = document(outcome)
-            set_job(self._connection, claimed.job.job_id, state=DONE, outcome=kept, last_error="")
+            set_job(
+                self._connection,
+                claimed.job.job_id,
+                state=DONE,
+                turn=document(wordless(claimed.job.turn)),
+                outcome=document(outcome),
+                last_error="",
+            )
             plan(self._connection, self._user_id)
 
 

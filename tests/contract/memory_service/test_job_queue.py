@@ -15,6 +15,7 @@ from memory_service.domain.ingest import (
     JobState,
     Reason,
     Turn,
+    wordless,
 )
 from memory_service.ports import ClaimedJob, JobFilter, QueueState, Transaction
 from tests.builders.memories import memory
@@ -92,7 +93,8 @@ async def test_a_job_is_stored_claimed_and_done(stores: Stores) -> None:
     assert await stored(stores, job) == taken.job
     assert await claim(stores) is None
     await finish(stores, taken)
-    assert await stored(stores, job) == replace(taken.job, state=JobState.DONE, outcome=DONE)
+    done = replace(taken.job, state=JobState.DONE, outcome=DONE, turn=wordless(turn()))
+    assert await stored(stores, job) == done, "nobody needs the words any more"
     stores.clock.advance(timedelta(days=1))
     assert await claim(stores) is None
 
