@@ -75,7 +75,10 @@ class JobQueue(Protocol):
         ...
 
     async def renew(self, claimed: ClaimedJob, *, lease: float, now: datetime) -> bool:
-        """Hold on to a job for lease seconds from now; False if the lease is lost."""
+        """Hold on to a job for lease seconds from now; False if the lease is lost.
+
+        Of a job that was finished under this lease meanwhile nothing is lost.
+        """
         ...
 
     async def give_back(

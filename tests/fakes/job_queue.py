@@ -82,7 +82,7 @@ class FakeJobQueue:
         except LeaseLost:
             return False
         if row.job.state is not JobState.RUNNING:
-            return False
+            return row.job.state is JobState.DONE
         self._jobs()[row.job.job_id] = replace(row, due=now + timedelta(seconds=lease))
         return True
 

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, Select, bindparam, func, select
 from database.access import Database
 from database.types import UtcTime
 from memory_service.adapters.sql.job_rows import (
+    DONE,
     JOB,
     JOB_COLUMNS,
     PARKED,
@@ -107,7 +108,7 @@ class SqlJobQueue:
         def work(connection: Connection) -> bool:
             row = _locked(connection, claimed)
             if row.state != RUNNING:
-                return False
+                return bool(row.state == DONE)
             set_job(connection, row.job_id, due_time=now + timedelta(seconds=lease))
             plan(connection, claimed.job.turn.user_id)
             return True

@@ -177,7 +177,7 @@ async def test_a_renewed_lease_lasts_longer(stores: Stores) -> None:
     assert (await claimed(stores)).job.attempt == 2
 
 
-async def test_what_is_finished_or_given_back_is_not_renewed(stores: Stores) -> None:
+async def test_what_was_given_back_is_lost_and_what_is_finished_is_not(stores: Stores) -> None:
     (job,) = await queue(stores)
     taken = await claimed(stores)
     await give_back(stores, taken, pause=5)
@@ -189,7 +189,8 @@ async def test_what_is_finished_or_given_back_is_not_renewed(stores: Stores) -> 
     stores.clock.advance(5)
     taken = await claimed(stores)
     await finish(stores, taken)
-    assert not await stores.queue.renew(taken, lease=LEASE, now=stores.clock.now)
+    assert await stores.queue.renew(taken, lease=LEASE, now=stores.clock.now)
+    assert (await stored(stores, job)).state is JobState.DONE
 
 
 async def test_a_failure_of_its_own_is_an_attempt_and_the_sixth_parks_it(stores: Stores) -> None:
