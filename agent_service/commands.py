@@ -111,6 +111,8 @@ async def _relay_here(settings: AgentSettings) -> int:
 
 
 def _outbox(settings: AgentSettings, options: argparse.Namespace) -> int:
+    if settings.on_sqlite:
+        migrate(settings)
     return loop.run(_look_after(settings, options))
 
 

@@ -91,10 +91,10 @@ def test_what_is_parked_is_listed_as_json(capsys: pytest.CaptureFixture[str]) ->
     }
 
 
-def test_an_empty_outbox_is_listed_as_such(
-    settings: AgentSettings, capsys: pytest.CaptureFixture[str]
+@pytest.mark.usefixtures("settings")
+def test_the_outbox_of_an_empty_folder_is_made_and_listed_as_empty(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    migrate(settings)
     assert main(["outbox", "list"]) == 0
     assert capsys.readouterr().out == "0 pending; 0 parked\n"
 
@@ -140,7 +140,10 @@ def test_a_wrong_command_line_is_2(line: list[str], capsys: pytest.CaptureFixtur
     assert "usage" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("settings")
-def test_a_database_without_tables_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_database_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "agent.db").write_text("This is no database. " * 99)
+    monkeypatch.setenv("AGENT_DATABASE_URL", f"sqlite:///{tmp_path}/agent.db")
     assert main(["outbox", "list"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
