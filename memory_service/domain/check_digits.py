@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import date
 from itertools import accumulate
 
-_GROUPS = re.compile(r"(?<![0-9+])(?=([0-9]{2,19}(?:[ -][0-9]{1,17}){0,9})(?![0-9]))")
+_GROUPS = re.compile(r"(?<![0-9+])(?=([0-9]{2,19}(?:[ ._/-][0-9]{1,17}){0,9})(?![0-9]))")
 _CARD_BRANDS = re.compile(
     r"4(?:[0-9]{15}|[0-9]{18})"  # Visa
     r"|(?:5[1-5]|2[2-7])[0-9]{14}"  # Mastercard
@@ -24,7 +24,7 @@ _CHINESE_ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 def holds_card_number(text: str) -> bool:
     """Tell whether a number of a known card brand with a right check digit (Luhn) is in it.
 
-    Its digits may be grouped by single spaces or dashes.
+    Its digits may be grouped by single spaces, dashes, dots, underscores or slashes.
     """
     return any(_is_card(row) for groups in _GROUPS.findall(text) for row in _rows(groups))
 
@@ -41,7 +41,7 @@ def holds_chinese_id(text: str) -> bool:
 
 def _rows(groups: str) -> Iterable[str]:
     """Join the first group with those after it: a date or a code may stand beside a number."""
-    return accumulate(re.split("[ -]", groups))
+    return accumulate(re.split("[ ._/-]", groups))
 
 
 def _is_card(number: str) -> bool:

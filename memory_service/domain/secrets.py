@@ -66,6 +66,34 @@ _CHINESE = re.compile(
 )
 
 
+_PHRASE = re.compile(
+    r"(?<![a-z])(?:password|passphrase|passcode)[^.,;:=!?\n]{0,40}?"
+    r"(?:\s(?:is|was)\s?:?|\s?[:=])\s{0,3}(?P<words>[a-z]{3,20}(?: [a-z]{3,20}){2,11})"
+)
+"""A password of words: `correct horse battery staple`."""
+_SENTENCE_WORD = re.compile(
+    r"\b(?:to|the|and|but|for|from|with|that|than|because|when|if|you|your|it|its|i|my|me|"
+    r"not|very|too|so|now|been|being|was|were|are|should|must|can|will|has|have|please|"
+    r"again|working|today|anymore|already|also|only)\b"
+)
+_SPOKEN = re.compile(
+    r"(?<![a-z])(?:pin|passcode|code)(?: (?:code|number))?[^.,;!?\n]{0,30}?\s?(?:is|:|=)\s{0,3}"
+    r"(?:(?:zero|oh|one|two|three|four|five|six|seven|eight|nine)[ -]?){3,12}"
+)
+_LOGIN = re.compile(
+    r"(?<![a-z])login\s?(?:is|:|=)\s{0,3}\S{1,64}\s{0,3}[/|,]\s{0,3}\S{3,64}"
+    r"|(?<![a-z])pass(?![a-z])\s?(?:is|:|=)?\s{0,3}(?=[a-z]{0,63}[0-9])(?=[0-9]{0,63}[a-z])\w{6,64}"
+    r"|(?<![a-z])passport(?: number| no\.?)?\s?(?:is|:)?\s{0,3}[a-z]{0,2}[0-9]{6,9}(?![0-9])"
+    r"|[护護]照[号號]?[码碼]?\s?(?:是|为|:)?\s?[a-z]{0,2}[0-9]{7,9}(?![0-9])"
+)
+_CHINESE_WORDS = re.compile(
+    r"(?:密[码碼]|口令)(?:是|[为為]|:)\s{0,3}(?!忘|不|没|沒|错|錯|什么|啥|多少|几|太|必|一样|一樣|"
+    r"正确|安全|随机|加密|由|需要|应该|旧|新|过期|怎么|怎样|哪|对的|弱|强|简单|复杂|我|你|他|她|用|要|"
+    r"可以|通过|在|为了|以前|同一|空|最|很|保护)[\u4e00-\u9fff]{3}"
+    r"|(?<=记住)密[码碼]\s[!-~]{4}"
+)
+
+
 def holds_secret(text: str) -> bool:
     """Tell whether text holds a key, a password, a code, or a card, bank or identity number.
 
@@ -79,7 +107,11 @@ def holds_secret(text: str) -> bool:
         _KEY.search(plain) is not None
         or any(map(_says_password, _PASSWORD.finditer(lower)))
         or _CODE.search(lower) is not None
+        or any(map(_is_phrase, _PHRASE.finditer(lower)))
+        or _SPOKEN.search(lower) is not None
+        or _LOGIN.search(lower) is not None
         or any(map(_says_chinese_password, _CHINESE.finditer(lower)))
+        or _CHINESE_WORDS.search(lower) is not None
         or holds_card_number(plain)
         or holds_iban(plain)
         or holds_chinese_id(plain)
@@ -100,3 +132,8 @@ def _says_password(match: re.Match[str]) -> bool:
 def _says_chinese_password(match: re.Match[str]) -> bool:
     value = match["value"]
     return value is None or bool(match["says"].strip()) or any(map(str.isdecimal, value))
+
+
+def _is_phrase(match: re.Match[str]) -> bool:
+    """Tell words that are a password from a sentence about one."""
+    return _SENTENCE_WORD.search(match["words"]) is None

@@ -36,8 +36,8 @@ from memory_service.domain.rules.statement import (
 from memory_service.domain.text import normalize
 from memory_service.domain.zones import local_time
 
-MOST_FACTS = 3
-"""Facts of a turn; the first ones count."""
+MOST_FACTS = 20
+"""Facts that are read out of a turn; which of them are kept, domain.drafts says."""
 GRACE = timedelta(hours=12)
 """How long a to-do stays after the end of its day."""
 
@@ -53,7 +53,7 @@ _INTENTS = {
 
 
 def read_turn(turn: Turn) -> Extraction:
-    """Give at most three facts out of the user's own words, in their order, and the intent."""
+    """Give the facts out of the user's own words, in their order, and the intent."""
     own = [message for message in turn.messages if message.role is Role.USER]
     facts: dict[tuple[MemoryType, str], Fact] = {}
     for fact in chain.from_iterable(map(_facts, own)):

@@ -177,9 +177,11 @@ def test_the_same_said_twice_is_one_fact() -> None:
     assert len(says("I like tea. I like  TEA!", "I like tea").facts) == 1
 
 
-def test_a_turn_has_three_facts_at_most() -> None:
-    facts = says("I like tea. I like jam. I like rum. I like pie.").facts
-    assert [fact.content for fact in facts] == ["I like tea", "I like jam", "I like rum"]
+def test_all_facts_of_a_turn_are_read_up_to_a_bound() -> None:
+    facts = says("My name is Ann. I like jam. I like rum. I'm allergic to bees.").facts
+    assert [fact.content for fact in facts][2:] == ["I like rum", "I'm allergic to bees"]
+    many = says(" ".join(f"I like thing{n}." for n in range(30))).facts
+    assert [fact.content for fact in many] == [f"I like thing{n}" for n in range(20)]
 
 
 @pytest.mark.parametrize(
