@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from memory_service.domain.errors import MemoryNotAllowed
 from memory_service.domain.ingest import Extraction, Turn, TurnMessage
 from memory_service.domain.model import Memory, MemoryType, Role, UserState
+from memory_service.domain.rules.sensitivity import sensitivity_level
 from memory_service.domain.secrets import holds_secret
 from memory_service.domain.text import content_hash, default_title, normalize, without_nul
 from memory_service.domain.write import check_allowed
@@ -42,7 +43,7 @@ def verbatim(turn: Turn, extraction: Extraction, state: UserState, now: datetime
 
     What the user and the assistant said, each message by itself. Not: blank messages, long ones and
     such with a secret; what was said until the user was erased; what the user's settings forbid.
-    A turn is as sensitive as the most sensitive fact in it.
+    A message is as sensitive as its own words, and as the most sensitive fact of the turn.
     """
     if not state.settings.verbatim_turns_enabled:
         return Kept()
@@ -57,7 +58,8 @@ def verbatim(turn: Turn, extraction: Extraction, state: UserState, now: datetime
         if problem:
             warnings.append(problem)
             continue
-        memory = _memory(message, turn, sensitivity, now)
+        level = max(sensitivity, sensitivity_level(message.content))
+        memory = _memory(message, turn, level, now)
         try:
             check_allowed(state.settings, memory)
         except MemoryNotAllowed:

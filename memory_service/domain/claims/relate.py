@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from memory_service.domain.claims.chinese import chinese_claims
 from memory_service.domain.claims.claim import MANY, Claim, Slot
 from memory_service.domain.claims.english import english_claims
-from memory_service.domain.claims.words import are_alternatives, is_country
+from memory_service.domain.claims.words import are_alternatives, is_country, is_town
 from memory_service.domain.drafts import LONGEST_CONTENT
 from memory_service.domain.ingest import Relation
 from memory_service.domain.text import normalize
@@ -77,9 +77,16 @@ def _single(new: Claim, old: Claim) -> Relation:
             return Relation.UPDATE if not old.detail else Relation.UNRELATED
         if _holds(other, one):
             return Relation.DUPLICATE if not new.detail else Relation.UNRELATED
-        if new.slot is Slot.HOME and is_country(one) != is_country(other):
+        if _of_two_kinds(new.slot, one, other):
             return Relation.UNRELATED
     return Relation.CONFLICT
+
+
+def _of_two_kinds(slot: Slot, one: str, other: str) -> bool:
+    """Tell whether both may hold: a town in a country; an employer in a town."""
+    if slot is Slot.WORKPLACE:
+        return is_town(one) != is_town(other)
+    return slot is Slot.HOME and is_country(one) != is_country(other)
 
 
 def _many(new: Claim, old: Claim) -> Relation:

@@ -1,5 +1,6 @@
 """Words whose meaning the rules know, in both languages: stemmed English, and Chinese as it is."""
 
+import re
 from collections.abc import Iterable
 
 from memory_service.domain.words import stem
@@ -63,6 +64,12 @@ _COUNTRIES = _stems(
 )
 """A town lies in one: claims to live in both do not contradict each other."""
 
+_TOWN = re.compile(
+    "(?:北京|上海|广州|深圳|杭州|成都|重庆|武汉|西安|南京|苏州|天津|长沙|郑州|青岛|厦门|宁波|合肥|福州|"
+    "济南|昆明|沈阳|大连|哈尔滨|香港|澳门|台北|东京|纽约|伦敦|巴黎|柏林|硅谷|新加坡)"
+    ".{0,4}|.{1,6}[市区县省镇村城路街]"
+)
+
 
 def are_alternatives(some: Iterable[str], others: Iterable[str]) -> bool:
     """Tell whether all of these are of one kind, of which one is preferred."""
@@ -75,6 +82,11 @@ def _kind_word(value: str) -> str:
     if any(value in kind for kind in _ALTERNATIVES):
         return value
     return value.rpartition(" ")[2]
+
+
+def is_town(value: str) -> bool:
+    """Tell whether a Chinese name is most likely that of a place, not of an employer."""
+    return _TOWN.fullmatch(value) is not None
 
 
 def is_country(value: str) -> bool:

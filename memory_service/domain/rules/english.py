@@ -54,6 +54,10 @@ LANGUAGE = Language(
         r"\bnow,? (?:and )?not\b|"
         r"\bnot [^,]{1,40}(?:, but|,? now)\b"
     ),
+    forget=re.compile(
+        r"(?:please )?(?:don't|do not|never|no need to) (?:ever )?(?:save|store|remember|keep|"
+        r"record|memori[sz]e|note)\b|(?:please )?forget\b(?! to\b)"
+    ),
     doubt=re.compile(
         r"\b(?:might|may be|maybe|perhaps|probably|possibly|not sure|unsure|i guess|i think|"
         r"i suppose|i wonder|i wish|if only|i don't know|dunno|could be|i would(?! rather)|"
@@ -70,12 +74,14 @@ LANGUAGE = Language(
         r"poem)|the word)\b"
     ),
     request=re.compile(
-        r"(?:,| -|;) ?(?:(?:and |so |but )?(?:can|could|would|will) you\b|(?:and |so )?"
+        r"(?:,| -|;) ?(?:(?:and |so |but )?(?:can|could|would|will) you\b|"
+        r"(?:and |so |now |please )?(?:suggest|recommend|propose|give me|find me|plan|help me)\b|"
+        r"(?:and |so )?"
         r"(?:what|how|which|where|who|any (?:ideas|tips|suggestions|recommendations|advice))\b"
         r"(?! *$))[^,]{0,300}$"
     ),
     keep_that=re.compile(
-        r"[,;]? ?(?:-|and|so|please)? ?(?:please )?"
+        r"(?:[,;-]| (?=and|so|please)) ?(?:-|and|so|please)? ?(?:please )?"
         r"(?:remember|keep|note|don't forget|save|store) (?:that|this|it)"
         r"(?: in mind| for (?:later|next time|me|the future))?(?:,? please)?$"
     ),

@@ -26,10 +26,12 @@ from memory_service.domain.rules.statement import (
     LANGUAGES,
     Statement,
     Wish,
+    forgets,
     is_question,
     is_task,
     is_task_on_text,
     pretends,
+    says_enough,
     splits,
     statement_of,
 )
@@ -66,7 +68,7 @@ def read_turn(turn: Turn) -> Extraction:
 
 def _facts(message: TurnMessage) -> Iterator[Fact]:
     sentences = list(own_sentences(message.content))
-    if any(map(pretends, sentences)):
+    if any(map(pretends, sentences)) or any(map(forgets, sentences)):
         return
     said = local_time(message.create_time, message.timezone)
     working = any(map(is_task, sentences))
@@ -110,7 +112,9 @@ def _rule(statement: Statement, today: date, *, working: bool) -> Rule | None:
 
 def _wished(statement: Statement) -> Rule | None:
     """Give the rule for what the user wished to keep although no other fits."""
-    return None if statement.wish is Wish.NONE else _REMEMBERED
+    if statement.wish is Wish.NONE or not says_enough(statement):
+        return None
+    return _REMEMBERED
 
 
 def _fact(statement: Statement, found: Rule, said: datetime) -> Fact:

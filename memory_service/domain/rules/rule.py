@@ -32,7 +32,8 @@ class Language:
 
     At the beginning of a sentence: filler says nothing; remember asks to keep whatever follows;
     note does so if it is about the user; remind asks to be reminded; task asks for work; on_text
-    asks for work on a text that follows; pretend begins what is not meant; asks begins a question.
+    asks for work on a text that follows; pretend begins what is not meant; forget asks not
+    to keep what is said.
     Anywhere in it: doubt, scoped (concerns the task at hand only), question; corrects, which takes
     back what was said before. At its end: request, a question or a wish that a statement leads to;
     keep_that, which asks to keep what was said. joint lies between two statements about the user.
@@ -46,6 +47,7 @@ class Language:
     on_text: re.Pattern[str]
     pretend: re.Pattern[str]
     question: re.Pattern[str]
+    forget: re.Pattern[str]
     corrects: re.Pattern[str]
     doubt: re.Pattern[str]
     scoped: re.Pattern[str]

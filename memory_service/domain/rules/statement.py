@@ -13,6 +13,8 @@ LANGUAGES: tuple[Language, ...] = (english.LANGUAGE, chinese.LANGUAGE)
 
 _AROUND = " ,;:-~，；：、–—"
 _POLITE = re.compile(r"(?:can|could|would|will) you |(?:请|麻烦)?(?:你|您)?(?:可以|能不能|能)")
+_UNSPACED = re.compile("[\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
+_SCRAP = 3
 _ASKS = "吗么嘛 "
 
 
@@ -105,6 +107,17 @@ def pretends(sentence: Sentence) -> bool:
     """Tell whether a sentence begins a play or a thought in which nothing is meant."""
     start = _skip(sentence.folded, 0)
     return any(language.pretend.match(sentence.folded, start) for language in LANGUAGES)
+
+
+def forgets(sentence: Sentence) -> bool:
+    """Tell whether a sentence asks not to keep what is said with it, or what was said before."""
+    start = _skip(sentence.folded, 0)
+    return any(language.forget.match(sentence.folded, start) for language in LANGUAGES)
+
+
+def says_enough(statement: Statement) -> bool:
+    """Tell whether words that no rule knows are more than a scrap: two words, or four signs."""
+    return len(statement.folded.split()) > 1 or len(_UNSPACED.findall(statement.folded)) > _SCRAP
 
 
 def _skip(folded: str, start: int) -> int:

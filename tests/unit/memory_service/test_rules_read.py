@@ -177,6 +177,39 @@ def test_the_same_said_twice_is_one_fact() -> None:
     assert len(says("I like tea. I like  TEA!", "I like tea").facts) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Don't save this. I'm allergic to shrimp.",
+        "Please don't store that. I live in Bonn",
+        "Forget that I like tea",
+        "忘记我喜欢猫",
+        "忘了我喜欢狗吧",
+        "别再记住我喜欢狗了",
+        "不要记录，我住在波恩",
+    ],
+)
+def test_of_what_shall_not_be_kept_nothing_is(text: str) -> None:
+    assert says(text).facts == ()
+
+
+@pytest.mark.parametrize("text", ["I can't remember that", "好的，记住了", "记住啊", "你要记住哦"])
+def test_scraps_are_no_facts(text: str) -> None:
+    assert says(text).facts == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "content"),
+    [
+        ("I'm vegetarian, suggest a dinner", "I'm vegetarian"),
+        ("我对花生过敏，晚饭吃什么？", "我对花生过敏"),
+        ("记住我对花生过敏，晚饭吃什么？", "我对花生过敏"),
+    ],
+)
+def test_what_is_asked_behind_a_statement_is_no_part_of_it(text: str, content: str) -> None:
+    assert [fact.content for fact in says(text).facts] == [content]
+
+
 def test_all_facts_of_a_turn_are_read_up_to_a_bound() -> None:
     facts = says("My name is Ann. I like jam. I like rum. I'm allergic to bees.").facts
     assert [fact.content for fact in facts][2:] == ["I like rum", "I'm allergic to bees"]
