@@ -186,8 +186,10 @@ def test_a_database_that_does_not_answer_ends_migrate_with_one_line(
     monkeypatch.setenv("MEMORY_DATABASE_URL", "mysql+pymysql://ann:hush@127.0.0.1:1/memory")
     assert main(["migrate"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("memory-service: the database does not do it: ")
-    assert said.count("\n") == 1
+    # What other tests left running in this process may log beside it.
+    (line,) = [line for line in said.splitlines() if line.startswith("memory-service: ")]
+    assert line.startswith("memory-service: the database does not do it: ")
+    assert "Traceback" not in said
     assert "hush" not in said
 
 
