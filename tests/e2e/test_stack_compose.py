@@ -142,6 +142,7 @@ def test_a_key_speaks_for_its_own_user_only(ports: dict[str, int], key: str) -> 
         assert ben.chat("你好").status == 403
 
 
+@pytest.mark.usefixtures("compose")
 def test_services_take_no_call_without_the_token_of_env(
     ports: dict[str, int], values: dict[str, str]
 ) -> None:
