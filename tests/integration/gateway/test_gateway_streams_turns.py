@@ -140,7 +140,7 @@ async def test_a_failure_before_the_first_event_keeps_its_status(
 async def test_an_agent_that_does_not_begin_in_time_is_504_and_cancelled(run: Any) -> None:
     agent = scripted_agent()
     agent.script = [60.0]
-    async with run(agent=agent, first_event_timeout=0.1) as gateway:
+    async with run(agent=agent, first_event_timeout=0.5) as gateway:
         answer = await gateway.client.post(CHAT, json=HI)
         assert (answer.status_code, answer.json()["error"]["reason"]) == (504, "NO_FIRST_EVENT")
         await asyncio.wait_for(agent.cancelled.wait(), PATIENCE)

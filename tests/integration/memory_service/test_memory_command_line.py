@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -193,32 +192,26 @@ def test_a_database_that_does_not_answer_ends_migrate_with_one_line(
     assert "hush" not in said
 
 
-@pytest.fixture
-def interrupting() -> Iterator[str]:
-    """Give the address of a database that is silent, and where whoever connects meets Ctrl-C."""
-
-    def interrupt() -> None:
-        listener.accept()
-        os.kill(os.getpid(), signal.SIGINT)
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        waiting = threading.Thread(target=interrupt)
-        waiting.start()
-        yield f"mysql+pymysql://ann@127.0.0.1:{listener.getsockname()[1]}/memory?connect_timeout=1"
-        waiting.join()
-
-
-@pytest.mark.usefixtures("_environment")
 @pytest.mark.parametrize("command", ["migrate", "reindex"])
-def test_ctrl_c_ends_a_command_with_one_line_and_code_130(
-    command: str,
-    interrupting: str,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("MEMORY_DATABASE_URL", interrupting)
-    assert main([command]) == 130
-    assert capsys.readouterr().err.splitlines()[-1] == "memory-service: interrupted"
+def test_ctrl_c_ends_a_command_with_one_line_and_code_130(command: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        url = f"mysql+pymysql://ann@{address}/memory?connect_timeout=1"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "memory_service", command],
+            env=environment(
+                tmp_path, MEMORY_DATABASE_URL=url, MEMORY_MILVUS_URI="http://127.0.0.1:1"
+            ),
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        connection, _ = silent.accept()
+        process.send_signal(signal.SIGINT)  # while it waits for a database that says nothing
+        connection.close()  # or the thread that waits would hold up the end
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said.splitlines()[-1] == "memory-service: interrupted"
+    assert "Traceback" not in said
 
 
 @pytest.mark.usefixtures("_environment")
